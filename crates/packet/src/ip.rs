@@ -1,0 +1,386 @@
+//! IPv4 and IPv6: from the first byte of the IP header to a [`Packet`].
+
+use crate::l4::{self, L4, L4Error};
+use thiserror::Error;
+
+/// Protocol numbers (IANA) that this project treats by name.
+pub mod protocol {
+    /// ICMP (RFC 792).
+    pub const ICMP: u8 = 1;
+    /// TCP (RFC 9293).
+    pub const TCP: u8 = 6;
+    /// UDP (RFC 768).
+    pub const UDP: u8 = 17;
+    /// DCCP (RFC 4340).
+    pub const DCCP: u8 = 33;
+    /// GRE (RFC 2784, RFC 2637 for version 1).
+    pub const GRE: u8 = 47;
+    /// ICMPv6 (RFC 4443).
+    pub const ICMPV6: u8 = 58;
+    /// SCTP (RFC 9260).
+    pub const SCTP: u8 = 132;
+    /// UDP-Lite (RFC 3828).
+    pub const UDP_LITE: u8 = 136;
+
+    pub(crate) const HOP_BY_HOP: u8 = 0;
+    pub(crate) const ROUTING: u8 = 43;
+    pub(crate) const FRAGMENT: u8 = 44;
+    pub(crate) const AUTHENTICATION: u8 = 51;
+    pub(crate) const NO_NEXT: u8 = 59;
+    pub(crate) const DESTINATION: u8 = 60;
+}
+
+/// Address family of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+/// An address of either family in 16 bytes, network order; IPv4 in the first four, the rest zero,
+/// as the kernel's tuple holds it.
+pub type Address = [u8; 16];
+
+/// Where a fragment sits in its datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fragment {
+    /// Identification: 16 bits for IPv4, 32 for IPv6.
+    pub id: u32,
+    /// Offset of this fragment's payload in the datagram's, in bytes (a multiple of 8).
+    pub offset: u32,
+    /// True iff more fragments follow.
+    pub more: bool,
+    /// IPv6: offset of the fragment header from the start of the packet. IPv4: 0.
+    pub header_at: usize,
+    /// IPv6: offset, from the start of the packet, of the "next header" byte that names the fragment header. IPv4: 0.
+    pub chain_at: usize,
+}
+
+/// One IP packet, parsed: addresses, lengths, and what connection tracking asks of its transport header.
+#[derive(Clone, Debug)]
+pub struct Packet<'a> {
+    /// Family.
+    pub family: Family,
+    /// Source address.
+    pub src: Address,
+    /// Destination address.
+    pub dst: Address,
+    /// Time to live, hop limit for IPv6.
+    pub ttl: u8,
+    /// Transport protocol behind all extension headers.
+    pub protocol: u8,
+    /// The packet from its IP header on, without link-layer padding. Shorter than `len` if the capture cut it.
+    pub bytes: &'a [u8],
+    /// Length of the IP packet on the wire in bytes, header included: what accounting counts.
+    pub len: u32,
+    /// Offset of the transport header in `bytes`. It may equal `bytes.len()`.
+    pub l4_offset: usize,
+    /// Set for a fragment; an IPv6 atomic fragment (offset 0, no more) included.
+    pub fragment: Option<Fragment>,
+    /// The transport header.
+    pub l4: L4<'a>,
+    /// True iff the length field was zero and the length was taken from the frame (a packet that the capturing
+    /// host's card was yet to cut into segments).
+    pub offloaded: bool,
+}
+
+/// Why bytes are not an IP packet that a Linux host would take in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum IpError {
+    /// No bytes, or a version other than 4 or 6.
+    #[error("IP version {0} is neither 4 nor 6")]
+    Version(u8),
+    /// Fewer bytes on the wire than a header has.
+    #[error("{there} bytes cannot hold the {need} bytes of an IP header")]
+    HeaderShort {
+        /// Bytes on the wire.
+        there: u32,
+        /// Bytes that the header has.
+        need: u32,
+    },
+    /// The IPv4 header length field is below five words.
+    #[error("IPv4 header length {0} is below 20 bytes")]
+    HeaderLength(u8),
+    /// The length field says more than is on the wire.
+    #[error("the length field says {says} bytes, {there} are there")]
+    LengthBeyond {
+        /// Length of the packet by its own header.
+        says: u32,
+        /// Bytes on the wire.
+        there: u32,
+    },
+    /// The IPv4 total length is smaller than the header.
+    #[error("the total length {says} is smaller than the header of {header} bytes")]
+    LengthBelowHeader {
+        /// Total length field.
+        says: u32,
+        /// Header length in bytes.
+        header: u32,
+    },
+    /// IPv4 header checksum wrong (RFC 791, section 3.1).
+    #[error("the IPv4 header checksum is {found:#06x}, {expected:#06x} would be right")]
+    Checksum {
+        /// Checksum in the packet.
+        found: u16,
+        /// Checksum that the header should carry.
+        expected: u16,
+    },
+    /// The capture holds too few bytes of a packet that was whole on the wire.
+    #[error("the capture kept {kept} bytes and cut the IP header")]
+    Cut {
+        /// Bytes in the capture.
+        kept: u32,
+    },
+}
+
+impl<'a> Packet<'a> {
+    /// Parses the IP packet at the start of `bytes`, of which `wire_len` bytes were on the wire (link-layer padding
+    /// included; at least `bytes.len()`).
+    ///
+    /// What is checked is what a Linux host checks before its netfilter hooks (`ip_rcv`, `ip6_rcv`): version, header
+    /// length, length field, IPv4 header checksum. A transport header that cannot be read is not an error here but an
+    /// [`L4::Malformed`]: connection tracking calls such packets invalid rather than dropping them.
+    pub fn parse(bytes: &'a [u8], wire_len: u32) -> Result<Self, IpError> {
+        let wire_len = wire_len.max(bytes.len() as u32);
+        match bytes.first() {
+            Some(b) if b >> 4 == 4 => Self::parse_v4(bytes, wire_len),
+            Some(b) if b >> 4 == 6 => Self::parse_v6(bytes, wire_len),
+            Some(b) => Err(IpError::Version(b >> 4)),
+            None if wire_len > 0 => Err(IpError::Cut { kept: 0 }),
+            None => Err(IpError::HeaderShort { there: 0, need: 20 }),
+        }
+    }
+
+    fn parse_v4(bytes: &'a [u8], wire_len: u32) -> Result<Self, IpError> {
+        let kept = bytes.len() as u32;
+        if wire_len < 20 {
+            return Err(IpError::HeaderShort {
+                there: wire_len,
+                need: 20,
+            });
+        }
+        let Some(h) = bytes.first_chunk::<20>() else {
+            return Err(IpError::Cut { kept });
+        };
+        let header = u32::from(h[0] & 15) * 4;
+        if header < 20 {
+            return Err(IpError::HeaderLength(header as u8));
+        }
+        if wire_len < header {
+            return Err(IpError::HeaderShort {
+                there: wire_len,
+                need: header,
+            });
+        }
+        if kept < header {
+            return Err(IpError::Cut { kept });
+        }
+        let header_len = header as usize;
+        let sum = crate::checksum::sum(&bytes[..header_len]);
+        if sum != 0xffff {
+            let found = u16::from_be_bytes([h[10], h[11]]);
+            let expected = crate::checksum::expected(sum, found);
+            return Err(IpError::Checksum { found, expected });
+        }
+        let mut len = u32::from(u16::from_be_bytes([h[2], h[3]]));
+        // A segmentation offload super-packet: larger than any single frame, and its length is not filled in yet.
+        let offloaded = len == 0 && wire_len > MAX_FRAME_PAYLOAD;
+        if offloaded {
+            len = wire_len;
+        }
+        if len > wire_len {
+            return Err(IpError::LengthBeyond {
+                says: len,
+                there: wire_len,
+            });
+        }
+        if len < header {
+            return Err(IpError::LengthBelowHeader { says: len, header });
+        }
+        let bytes = &bytes[..bytes.len().min(len as usize)];
+        let frag = u16::from_be_bytes([h[6], h[7]]);
+        let fragment = (frag & 0x3fff != 0).then(|| Fragment {
+            id: u32::from(u16::from_be_bytes([h[4], h[5]])),
+            offset: u32::from(frag & 0x1fff) * 8,
+            more: frag & 0x2000 != 0,
+            header_at: 0,
+            chain_at: 0,
+        });
+        let protocol = h[9];
+        let l4 = match fragment {
+            Some(_) => L4::Malformed {
+                ports: None,
+                why: L4Error::Fragment,
+            },
+            None => l4::parse(protocol, &bytes[header_len..], len - header),
+        };
+        Ok(Self {
+            family: Family::V4,
+            src: v4_address(&h[12..16]),
+            dst: v4_address(&h[16..20]),
+            ttl: h[8],
+            protocol,
+            bytes,
+            len,
+            l4_offset: header_len,
+            fragment,
+            l4,
+            offloaded,
+        })
+    }
+
+    fn parse_v6(bytes: &'a [u8], wire_len: u32) -> Result<Self, IpError> {
+        if wire_len < 40 {
+            return Err(IpError::HeaderShort {
+                there: wire_len,
+                need: 40,
+            });
+        }
+        let Some(h) = bytes.first_chunk::<40>() else {
+            return Err(IpError::Cut {
+                kept: bytes.len() as u32,
+            });
+        };
+        let mut len = u32::from(u16::from_be_bytes([h[4], h[5]])) + 40;
+        // Payload length zero: a jumbogram, or a super-packet (BIG TCP) if a hop-by-hop header does not say so; in
+        // both cases the frame is the only other source of the length. With no next header it is simply empty.
+        let offloaded = len == 40 && h[6] != protocol::NO_NEXT && wire_len > MAX_FRAME_PAYLOAD;
+        if offloaded {
+            len = wire_len;
+        }
+        if len > wire_len {
+            return Err(IpError::LengthBeyond {
+                says: len,
+                there: wire_len,
+            });
+        }
+        let bytes = &bytes[..bytes.len().min(len as usize)];
+        let walk = walk(bytes, len, h[6]);
+        let l4 = match walk.end {
+            Ok(()) if walk.fragment.is_some_and(|f| f.offset != 0 || f.more) => L4::Malformed {
+                ports: None,
+                why: L4Error::Fragment,
+            },
+            Ok(()) => l4::parse(walk.protocol, &bytes[walk.at..], len - walk.at as u32),
+            Err(why) => L4::Malformed { ports: None, why },
+        };
+        Ok(Self {
+            family: Family::V6,
+            src: h[8..24].try_into().expect("16 bytes"),
+            dst: h[24..40].try_into().expect("16 bytes"),
+            ttl: h[7],
+            protocol: walk.protocol,
+            bytes,
+            len,
+            l4_offset: walk.at,
+            fragment: walk.fragment,
+            l4,
+            offloaded,
+        })
+    }
+
+    /// Bytes of the transport header and payload that the capture kept.
+    pub fn l4_bytes(&self) -> &'a [u8] {
+        self.bytes.get(self.l4_offset..).unwrap_or(&[])
+    }
+
+    /// Length of the transport header and payload on the wire.
+    pub fn l4_len(&self) -> u32 {
+        self.len.saturating_sub(self.l4_offset as u32)
+    }
+
+    /// True iff the capture kept fewer bytes than were on the wire.
+    pub fn is_cut(&self) -> bool {
+        (self.bytes.len() as u32) < self.len
+    }
+}
+
+/// Larger than the payload of any frame on a wire with the standard maximum size (IEEE 802.3, with tags).
+const MAX_FRAME_PAYLOAD: u32 = 1514;
+
+fn v4_address(b: &[u8]) -> Address {
+    let mut a = [0; 16];
+    a[..4].copy_from_slice(b);
+    a
+}
+
+/// Outcome of a walk over IPv6 extension headers.
+pub(crate) struct Walk {
+    pub(crate) protocol: u8,
+    pub(crate) at: usize,
+    pub(crate) fragment: Option<Fragment>,
+    pub(crate) end: Result<(), L4Error>,
+}
+
+/// Walks the extension headers of an IPv6 packet of `len` bytes on the wire (RFC 8200, section 4; which headers are
+/// skipped is `nf_ct_get_l4proto`'s choice: AH is, ESP, HIP, shim6 and mobility are not).
+///
+/// At a fragment header with a non-zero offset the walk ends: what follows is payload.
+pub(crate) fn walk(bytes: &[u8], len: u32, first: u8) -> Walk {
+    let mut protocol = first;
+    let mut chain_at = 6;
+    let mut at = 40usize;
+    let mut fragment = None;
+    let end = loop {
+        let unit = match protocol {
+            protocol::HOP_BY_HOP | protocol::ROUTING | protocol::DESTINATION => 8,
+            protocol::AUTHENTICATION => 4,
+            protocol::FRAGMENT => 0,
+            protocol::NO_NEXT => break Err(L4Error::NoNextHeader),
+            _ => break Ok(()),
+        };
+        let Some(&[next, length]) = bytes.get(at..).and_then(|b| b.first_chunk::<2>()) else {
+            let cut = (bytes.len() as u32) < len && (at as u32) + 2 <= len;
+            break Err(if cut {
+                L4Error::Cut
+            } else {
+                L4Error::ExtensionCut { protocol }
+            });
+        };
+        let size = match unit {
+            8 => (usize::from(length) + 1) * 8,
+            4 => (usize::from(length) + 2) * 4,
+            _ => 8,
+        };
+        if at + size > bytes.len() {
+            let cut = (bytes.len() as u32) < len && (at + size) as u32 <= len;
+            break Err(if cut {
+                L4Error::Cut
+            } else {
+                L4Error::ExtensionCut { protocol }
+            });
+        }
+        if protocol == protocol::FRAGMENT {
+            let word = u16::from_be_bytes([bytes[at + 2], bytes[at + 3]]);
+            let f = Fragment {
+                id: u32::from_be_bytes(bytes[at + 4..at + 8].try_into().expect("4 bytes")),
+                offset: u32::from(word & 0xfff8),
+                more: word & 1 != 0,
+                header_at: at,
+                chain_at,
+            };
+            let first_seen = *fragment.get_or_insert(f);
+            if f.offset != 0 {
+                fragment = Some(if first_seen.header_at == at {
+                    f
+                } else {
+                    first_seen
+                });
+                protocol = next;
+                at += size;
+                break Ok(());
+            }
+        }
+        chain_at = at;
+        protocol = next;
+        at += size;
+    };
+    Walk {
+        protocol,
+        at: at.min(bytes.len()),
+        fragment,
+        end,
+    }
+}
