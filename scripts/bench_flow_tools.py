@@ -71,7 +71,7 @@ def tools(fourtuple):
              proof=r"Processed: (\d+), skipped: (\d+)"),
         # -X: no configuration file of this machine.
         Tool("argus", "argus", ("-X", "-r", "{file}", "-w", "/dev/null"), ("-h",),
-             note="sleeps whole seconds on timers of its own, even for a tiny file: its CPU seconds are the fair figure"),
+             note="sleeps whole seconds on its own timers, even for a tiny file; its CPU seconds are the fair figure"),
         Tool("tshark conv", "tshark", ("-q", "-n", "-z", "conv,udp", "-z", "conv,tcp", "-r", "{file}"), ("--version",)),
     ]
 
@@ -211,7 +211,8 @@ def machine(core):
 def summary(tool, packets, ours, copy):
     """A tool's figures: a dictionary as it goes into the JSON."""
     middle = statistics.median(tool.seconds)
-    return {"tool": tool.name, "command": [Path(tool.program).name, *tool.words], "version": version(tool), "note": tool.note,
+    return {"tool": tool.name, "command": [Path(tool.program).name, *tool.words], "version": version(tool),
+            "note": tool.note,
             "seconds": {"median": middle, "min": min(tool.seconds), "max": max(tool.seconds), "all": tool.seconds},
             "cpu_seconds_median": statistics.median(tool.cpu),
             "million_packets_per_second": packets / middle / 1e6, "peak_mib": max(tool.peak),
