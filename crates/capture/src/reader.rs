@@ -1,0 +1,308 @@
+//! One reader for all formats.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use fourtuple_packet::{Instant, LinkType};
+
+use crate::input::Input;
+use crate::ng::{Comments, Direction, Ng, Options, packet_flags};
+use crate::pcap::{self, Pcap};
+use crate::wire::{
+    ENHANCED_PACKET, INTERFACE_DESCRIPTION, OBSOLETE_PACKET, SECTION_HEADER, SIMPLE_PACKET,
+};
+use crate::{ByteOrder, CaptureError, Cause, Format, FormatInfo, Interface};
+
+/// Reads a capture record by record.
+///
+/// Memory: a buffer of 256 KiB, the longest record so far if that is more, and the interfaces of the current section;
+/// with compression, the decompressor's window (for zstd at most 128 MiB, as the frame asks).
+pub struct CaptureReader {
+    input: Input,
+    parser: Parser,
+    records: u64,
+    done: bool,
+}
+
+enum Parser {
+    Pcap(Pcap),
+    Ng(Ng),
+}
+
+/// A record in the buffer, before it borrows from it.
+pub(crate) struct Located {
+    pub(crate) offset: u64,
+    pub(crate) time: Option<Instant>,
+    pub(crate) interface: u32,
+    pub(crate) link_type: LinkType,
+    pub(crate) wire_len: u32,
+    pub(crate) at: usize,
+    pub(crate) len: usize,
+    pub(crate) options_at: usize,
+    pub(crate) options_len: usize,
+}
+
+/// A captured packet. It borrows from the reader's buffer and is gone with the next call.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Record<'a> {
+    /// The record's number in the file, from 1.
+    pub number: u64,
+    /// Where the record (in pcapng its block) begins, in bytes of the decompressed stream.
+    pub offset: u64,
+    /// Since the Unix epoch; `None` for simple packet blocks, which have no time.
+    pub time: Option<Instant>,
+    /// The link-layer header that `data` begins with.
+    pub link_type: LinkType,
+    /// The number of the interface in its section, from 0; 0 in pcap files.
+    pub interface: u32,
+    /// The length that the packet had on the wire, by the file. Usually at least `data.len()`, but nothing makes it so.
+    pub wire_len: u32,
+    /// What was captured of the packet.
+    pub data: &'a [u8],
+    /// The first comment, if there is one that is UTF-8; see [`Self::comments`].
+    pub comment: Option<&'a str>,
+    /// The `epb_flags` word, if the packet has one.
+    pub flags: Option<u32>,
+    options: Options<'a>,
+}
+
+impl<'a> Record<'a> {
+    /// All comments that are UTF-8.
+    pub fn comments(&self) -> Comments<'a> {
+        Comments(self.options)
+    }
+
+    /// The direction, if the flags have one (bits 0 and 1).
+    pub fn direction(&self) -> Option<Direction> {
+        match self.flags? & 3 {
+            1 => Some(Direction::Inbound),
+            2 => Some(Direction::Outbound),
+            _ => None,
+        }
+    }
+}
+
+impl CaptureReader {
+    /// Opens a file and reads its header.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be opened or read, is empty, or is not a capture of a known format and version.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, CaptureError> {
+        let path = path.as_ref();
+        let name = path.display().to_string();
+        match File::open(path) {
+            Ok(file) => Self::from_reader(name, file),
+            Err(e) => Err(CaptureError::new(&name, 0, None, Cause::Open(e))),
+        }
+    }
+
+    /// Reads a capture from standard input.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`].
+    pub fn stdin() -> Result<Self, CaptureError> {
+        Self::from_reader("standard input", io::stdin())
+    }
+
+    /// Reads a capture from any source of bytes; `name` stands for it in messages. The reader has its own buffer, so
+    /// that `source` needs none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`].
+    pub fn from_reader(
+        name: impl Into<String>,
+        source: impl Read + Send + 'static,
+    ) -> Result<Self, CaptureError> {
+        let mut input = Input::new(name.into(), Box::new(source))?;
+        let whole = input.ensure(4)?;
+        if input.available() == 0 {
+            return Err(input.error(0, Cause::Empty));
+        }
+        let magic = if whole {
+            ByteOrder::Big.u32(input.bytes(), 0)
+        } else {
+            0
+        };
+        let parser = if let Some(kind) = pcap::recognise(magic) {
+            Parser::Pcap(Pcap::open(&mut input, kind)?)
+        } else if magic == SECTION_HEADER {
+            Parser::Ng(Ng::open(&mut input)?)
+        } else {
+            return Err(not_a_capture(&mut input));
+        };
+        Ok(Self {
+            input,
+            parser,
+            records: 0,
+            done: false,
+        })
+    }
+
+    /// The next record, an error, or `None` at the end. After an error there is nothing more.
+    ///
+    /// # Errors
+    ///
+    /// The first damage in the file; what was before it has been delivered.
+    // A record borrows from the reader, which `Iterator` cannot say.
+    #[allow(clippy::should_implement_trait)]
+    #[inline]
+    pub fn next(&mut self) -> Option<Result<Record<'_>, CaptureError>> {
+        if self.done {
+            return None;
+        }
+        let number = self.records + 1;
+        let (located, order) = match &mut self.parser {
+            Parser::Pcap(pcap) => (pcap.next(&mut self.input, number), pcap.order),
+            Parser::Ng(ng) => (ng.next(&mut self.input, number), ng.order),
+        };
+        match located {
+            Ok(Some(located)) => {
+                self.records = number;
+                Some(Ok(self.record(&located, order)))
+            }
+            Ok(None) => {
+                self.done = true;
+                None
+            }
+            Err(e) => {
+                self.done = true;
+                Some(Err(e))
+            }
+        }
+    }
+
+    #[inline]
+    fn record(&self, located: &Located, order: ByteOrder) -> Record<'_> {
+        let rest = self.input.at(located.options_at, located.options_len);
+        let options = Options { order, rest };
+        let (comment, flags) = if rest.is_empty() {
+            (None, None)
+        } else {
+            (Comments(options).next(), packet_flags(options))
+        };
+        Record {
+            number: self.records,
+            offset: located.offset,
+            time: located.time,
+            link_type: located.link_type,
+            interface: located.interface,
+            wire_len: located.wire_len,
+            data: self.input.at(located.at, located.len),
+            comment,
+            flags,
+            options,
+        }
+    }
+
+    /// Format, byte order, resolution and compression.
+    pub fn format(&self) -> FormatInfo {
+        let compression = self.input.compression();
+        match &self.parser {
+            Parser::Pcap(pcap) => FormatInfo {
+                format: Format::Pcap(pcap.variant),
+                byte_order: pcap.order,
+                resolution: Some(pcap.interface.resolution),
+                compression,
+            },
+            Parser::Ng(ng) => FormatInfo {
+                format: Format::Pcapng,
+                byte_order: ng.order,
+                resolution: None,
+                compression,
+            },
+        }
+    }
+
+    /// How many bytes of the capture have been taken: where the next record or block begins. In a compressed file this
+    /// counts the decompressed stream.
+    pub fn offset(&self) -> u64 {
+        self.input.offset()
+    }
+
+    /// How many records have been delivered.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// The interfaces that [`Record::interface`] counts: those described so far in the current section of a pcapng file,
+    /// or the single one of a pcap file.
+    pub fn interfaces(&self) -> &[Interface] {
+        match &self.parser {
+            Parser::Pcap(pcap) => core::slice::from_ref(&pcap.interface),
+            Parser::Ng(ng) => &ng.interfaces,
+        }
+    }
+}
+
+impl core::fmt::Debug for CaptureReader {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("CaptureReader")
+            .field("format", &self.format())
+            .field("offset", &self.offset())
+            .field("records", &self.records)
+            .finish_non_exhaustive()
+    }
+}
+
+fn not_a_capture(input: &mut Input) -> CaptureError {
+    if let Err(e) = input.ensure(8) {
+        return e;
+    }
+    let start = input.bytes()[..input.available().min(8)].to_vec();
+    if let Some(block_type) = looks_like_block(&start) {
+        return input.error(0, Cause::BlockBeforeSection { block_type });
+    }
+    let hint = hint(&start);
+    input.error(0, Cause::NotACapture { start, hint })
+}
+
+/// The type, if these eight bytes can be the start of a common pcapng block in either byte order.
+fn looks_like_block(start: &[u8]) -> Option<u32> {
+    const NAME_RESOLUTION: u32 = 4;
+    const INTERFACE_STATISTICS: u32 = 5;
+    if start.len() < 8 {
+        return None;
+    }
+    [ByteOrder::Little, ByteOrder::Big]
+        .into_iter()
+        .find_map(|order| {
+            let (block_type, length) = (order.u32(start, 0), order.u32(start, 4));
+            let known = matches!(
+                block_type,
+                INTERFACE_DESCRIPTION
+                    | OBSOLETE_PACKET
+                    | SIMPLE_PACKET
+                    | NAME_RESOLUTION
+                    | INTERFACE_STATISTICS
+                    | ENHANCED_PACKET
+            );
+            (known && length.is_multiple_of(4) && (12..1 << 24).contains(&length))
+                .then_some(block_type)
+        })
+}
+
+/// What a file that is no capture seems to be.
+fn hint(start: &[u8]) -> &'static str {
+    match start {
+        [0x1f, 0x8b, ..] => "gzip within a compressed file",
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => "zstd within a compressed file",
+        [0x04, 0x22, 0x4d, 0x18, ..] => "lz4; decompress it first",
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => "xz; decompress it first",
+        [b'B', b'Z', b'h', ..] => "bzip2; decompress it first",
+        [b'P', b'K', 3, 4, ..] => "a zip archive; unpack it first",
+        [b's', b'n', b'o', b'o', b'p', ..] => "a snoop capture; convert it with editcap",
+        [b'G', b'M', b'B', b'U', ..] => "a Network Monitor capture; convert it with editcap",
+        _ if start
+            .iter()
+            .all(|b| b.is_ascii_graphic() || b.is_ascii_whitespace()) =>
+        {
+            "text"
+        }
+        _ => "",
+    }
+}
