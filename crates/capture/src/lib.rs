@@ -24,10 +24,10 @@
 //!
 //! - **pcap** in both byte orders, with micro- or nanoseconds; versions 2.0 to 2.4 and 543.0, with the order of the two
 //!   lengths as each of them has it; the "modified" format (magic `a1b2cd34`) with its record headers of 24 bytes; the
-//!   two IXIA formats (magic `1c0001ac`, nanoseconds, and `1c0001ab`, microseconds) with four more bytes in the file
-//!   header. Of the link-type field, the low 16 bits are the type; the FCS length is kept apart
+//!   two IXIA formats (magic `1c0001ac` and `1c0001ab`, microseconds) with four more bytes in the file header. Of the link-type field, the low 16 bits are the type; the FCS length is kept apart
 //!   ([`Interface::fcs_len`]). Variants that share a magic with another format and that only guessing could tell apart
-//!   (ss990417, ss991029, Nokia, AIX nanoseconds) are read as what their magic says.
+//!   (ss990417, Nokia and AIX share the standard magic, ss990915 with its 28-byte record headers the modified one) are
+//!   not guessed.
 //! - **pcapng**: any number of sections, each with its own byte order; interfaces with their own link type, snap length,
 //!   time resolution (powers of ten and of two) and offset; enhanced, simple and obsolete packet blocks. All other
 //!   blocks are passed over without being held in memory. The section length is not needed to find the next block and

@@ -21,8 +21,7 @@ pub(crate) fn recognise(magic: u32) -> Option<(PcapVariant, ByteOrder, Resolutio
             0xa1b2_c3d4 => (PcapVariant::Standard, Resolution::MICROS),
             0xa1b2_3c4d => (PcapVariant::Standard, Resolution::NANOS),
             0xa1b2_cd34 => (PcapVariant::Modified, Resolution::MICROS),
-            0x1c00_01ac => (PcapVariant::Ixia, Resolution::NANOS),
-            0x1c00_01ab => (PcapVariant::Ixia, Resolution::MICROS),
+            0x1c00_01ab | 0x1c00_01ac => (PcapVariant::Ixia, Resolution::MICROS),
             _ => return None,
         })
     };

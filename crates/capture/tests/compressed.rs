@@ -166,3 +166,24 @@ fn damage_is_found_and_what_was_before_is_right() {
         );
     }
 }
+
+/// Whatever is hit behind the headers, it is noticed, if only by the checksum at the end.
+#[test]
+fn a_flipped_bit_anywhere_is_noticed() {
+    let plain = pcap(1000);
+    for (kind, compress) in kinds() {
+        let file = compress(&plain);
+        for step in 0..40 {
+            let mut bad = file.clone();
+            let at = 24 + (file.len() - 24) * step / 40;
+            bad[at] ^= 1 << (step % 8);
+            let (all, error) = read(&bad);
+            assert!(
+                error.is_some(),
+                "{kind}: a flip at {at} of {} went unnoticed",
+                file.len()
+            );
+            assert!(all.len() <= 1000 * 20);
+        }
+    }
+}
