@@ -1,0 +1,1 @@
+//! Packets worth asking about.
