@@ -7,7 +7,8 @@ use std::process::Command;
 
 use common::*;
 use fourtuple_capture::{
-    CaptureReader, Cause, InterfaceInfo, LinkType, PacketInfo, PcapngWriter, SectionInfo,
+    CaptureReader, Cause, InterfaceInfo, LinkType, PacketInfo, PcapWriter, PcapngWriter, Precision,
+    SectionInfo,
 };
 use fourtuple_packet::Instant;
 use pcap_parser::{Block, PcapBlockOwned, PcapError};
@@ -224,30 +225,37 @@ fn tshark_reads_what_is_written() {
 #[test]
 fn tcpdump_reads_what_is_written() {
     let folder = tempfile::tempdir().unwrap();
-    // libpcap wants one link type a file.
-    let path = folder.path().join("a.pcap");
-    let file = std::fs::File::create(&path).unwrap();
-    let mut writer = fourtuple_capture::PcapWriter::new(
-        file,
-        LinkType::RAW,
-        0,
-        fourtuple_capture::Precision::Nanos,
-    )
-    .unwrap();
+    let time = Instant::from_nanos(1_700_000_000_123_456_789);
+    let classic = folder.path().join("a.pcap");
+    let file = std::fs::File::create(&classic).unwrap();
+    let mut writer = PcapWriter::new(file, LinkType::RAW, 0, Precision::Nanos).unwrap();
+    writer.write(time, 30, &DATAGRAM).unwrap();
+    writer.into_inner().unwrap();
+
+    // libpcap wants one link type and one snap length a file.
+    let blocks = folder.path().join("a.pcapng");
+    let file = std::fs::File::create(&blocks).unwrap();
+    let mut writer = PcapngWriter::new(file, &SectionInfo::default()).unwrap();
+    let interface = writer.interface_for(LinkType::RAW, 0).unwrap();
+    let comment = Some("a comment that is not a multiple of four");
     writer
-        .write(
-            Instant::from_nanos(1_700_000_000_123_456_789),
-            30,
-            &DATAGRAM,
-        )
+        .write(&PacketInfo {
+            interface,
+            time,
+            wire_len: 30,
+            data: &DATAGRAM,
+            comment,
+            flags: None,
+        })
         .unwrap();
     writer.into_inner().unwrap();
-    let arguments = ["--nano", "-tt", "-n", "-r", path.to_str().unwrap()];
-    let Some(text) = output("tcpdump", &arguments) else {
-        return;
-    };
-    assert!(
-        text.starts_with("1700000000.123456789 IP 10.0.0.1.4000 > 10.0.0.2.53"),
-        "{text}"
-    );
+
+    for path in [classic, blocks] {
+        let arguments = ["--nano", "-tt", "-n", "-r", path.to_str().unwrap()];
+        let Some(text) = output("tcpdump", &arguments) else {
+            return;
+        };
+        let start = "1700000000.123456789 IP 10.0.0.1.4000 > 10.0.0.2.53";
+        assert!(text.starts_with(start), "{}: {text}", path.display());
+    }
 }
