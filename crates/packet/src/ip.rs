@@ -259,10 +259,15 @@ impl<'a> Packet<'a> {
         let bytes = &bytes[..bytes.len().min(len as usize)];
         let walk = walk(bytes, len, h[6]);
         let l4 = match walk.end {
-            Ok(()) if walk.fragment.is_some_and(|f| f.offset != 0 || f.more) => L4::Malformed {
-                ports: None,
-                why: L4Error::Fragment,
-            },
+            Ok(())
+                if walk.fragment.is_some_and(|f| f.offset != 0 || f.more)
+                    || walk.last_fragment.is_some_and(|f| f.offset != 0) =>
+            {
+                L4::Malformed {
+                    ports: None,
+                    why: L4Error::Fragment,
+                }
+            }
             Ok(()) => l4::parse(walk.protocol, &bytes[walk.at..], len - walk.at as u32),
             Err(why) => L4::Malformed { ports: None, why },
         };
@@ -300,7 +305,7 @@ impl<'a> Packet<'a> {
 /// Larger than the payload of any frame on a wire with the standard maximum size (IEEE 802.3, with tags).
 const MAX_FRAME_PAYLOAD: u32 = 1514;
 
-fn v4_address(b: &[u8]) -> Address {
+pub(crate) fn v4_address(b: &[u8]) -> Address {
     let mut a = [0; 16];
     a[..4].copy_from_slice(b);
     a
@@ -310,7 +315,10 @@ fn v4_address(b: &[u8]) -> Address {
 pub(crate) struct Walk {
     pub(crate) protocol: u8,
     pub(crate) at: usize,
+    /// The first fragment header: the one that reassembly acts on.
     pub(crate) fragment: Option<Fragment>,
+    /// The last one seen; with more than one, the walk ended at this one if its offset is not zero.
+    pub(crate) last_fragment: Option<Fragment>,
     pub(crate) end: Result<(), L4Error>,
 }
 
@@ -323,6 +331,7 @@ pub(crate) fn walk(bytes: &[u8], len: u32, first: u8) -> Walk {
     let mut chain_at = 6;
     let mut at = 40usize;
     let mut fragment = None;
+    let mut last_fragment = None;
     let end = loop {
         let unit = match protocol {
             protocol::HOP_BY_HOP | protocol::ROUTING | protocol::DESTINATION => 8,
@@ -361,13 +370,9 @@ pub(crate) fn walk(bytes: &[u8], len: u32, first: u8) -> Walk {
                 header_at: at,
                 chain_at,
             };
-            let first_seen = *fragment.get_or_insert(f);
+            fragment.get_or_insert(f);
+            last_fragment = Some(f);
             if f.offset != 0 {
-                fragment = Some(if first_seen.header_at == at {
-                    f
-                } else {
-                    first_seen
-                });
                 protocol = next;
                 at += size;
                 break Ok(());
@@ -381,6 +386,7 @@ pub(crate) fn walk(bytes: &[u8], len: u32, first: u8) -> Walk {
         protocol,
         at: at.min(bytes.len()),
         fragment,
+        last_fragment,
         end,
     }
 }

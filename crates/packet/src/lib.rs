@@ -7,9 +7,14 @@ mod checksum;
 mod ip;
 mod l4;
 mod link;
+mod quoted;
+#[cfg(test)]
+mod testing;
 mod time;
 
+pub use checksum::{Checksum, ChecksumRule, Unverifiable};
 pub use ip::{Address, Family, Fragment, IpError, Packet, protocol};
 pub use l4::{Gre, Icmp, L4, L4Error, Sctp, Tcp, Udp, tcp_flags};
-pub use link::LinkType;
+pub use link::{Inner, LinkError, LinkType, NotIp, decapsulate};
+pub use quoted::{QuoteError, Quoted, QuotedL4, RedirectError, quoted, redirect_quoted};
 pub use time::{Instant, Span};
