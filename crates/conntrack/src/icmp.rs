@@ -1,6 +1,9 @@
 //! ICMP and ICMPv6: queries, and errors that belong to another connection.
 
-use fourtuple_packet::{Checksum, Family, Icmp, L4, Packet, protocol, quoted, redirect_quoted};
+use fourtuple_packet::{
+    Checksum, Family, Icmp, L4, Packet, QuoteError, Quoted, RedirectError, protocol, quoted,
+    redirect_quoted,
+};
 
 use crate::connection::Connection;
 use crate::reason::{Reason, VerdictKind};
@@ -118,12 +121,15 @@ fn redirect(icmp: Icmp<'_>, packet: &Packet<'_>) -> Precheck {
         return invalid(Reason::RedirectRefused, of(icmp));
     }
     match redirect_quoted(icmp.body) {
-        Ok(body) => about(quoted(Family::V6, body)),
-        Err(e) => invalid(Reason::RedirectRefused, Detail::Quote(e)),
+        Ok(quote) => about(Ok(quote)),
+        Err(RedirectError::Quote(e)) => about(Err(e)),
+        // Another first option: an ordinary message, of a type that starts nothing.
+        Err(RedirectError::OtherOption(_)) => Precheck::Track,
+        Err(e) => invalid(Reason::RedirectRefused, Detail::Redirect(e)),
     }
 }
 
-fn about(quote: Result<fourtuple_packet::Quoted, fourtuple_packet::QuoteError>) -> Precheck {
+fn about(quote: Result<Quoted, QuoteError>) -> Precheck {
     let quote = match quote {
         Ok(quote) => quote,
         Err(e) => return invalid(Reason::IcmpQuoteUnreadable, Detail::Quote(e)),

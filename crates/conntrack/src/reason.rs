@@ -143,7 +143,6 @@ reasons! {
     TableFull "table-full" [Dropped] "The table holds nf_conntrack_max entries and early drop found none to evict nearby: a new connection is refused, existing ones go on.";
     ChainTooLong "chain-too-long" [Dropped] "Too many entries share this tuple's place in the table: with a keyed hash only a broken or known key does that.";
     Clash "clash" [Dropped] "Another packet of the same tuple was confirmed meanwhile, and this protocol does not allow merging them.";
-    EntryDying "entry-dying" [Dropped] "The entry was deleted between receive and confirm.";
     IpHeader "ip-header" [Dropped] "Bad IP header (version, header length, total length): a Linux host drops the packet before any hook.";
     IpChecksum "ip-checksum" [Dropped] "Wrong IPv4 header checksum: a Linux host drops the packet before any hook.";
     FragmentOverlap "fragment-overlap" [Dropped] "Fragment that overlaps another one in part: its whole datagram is given up.";

@@ -21,6 +21,9 @@ pub(crate) struct Place {
     pub(crate) expired: bool,
 }
 
+/// A node number is a slot number and a bit, and the index does not take the highest of all.
+const MAX_SLOTS: usize = (1 << 31) - 1;
+
 /// Timer ticks of 2^26 ns, 67 ms: expiry itself is exact, only the removal of what nobody asks for waits for a tick.
 const TICK_NS: u64 = 1 << 26;
 
@@ -47,9 +50,9 @@ const fn of_node(node: u32) -> (u32, Direction) {
 impl Store {
     pub(crate) fn new(layout: TupleHash, key: Key) -> Self {
         Self {
-            slab: Slab::new(),
+            slab: Slab::with_limit(MAX_SLOTS),
             index: Index::with_capacity(0),
-            wheel: TimerWheel::new(TICK_NS),
+            wheel: TimerWheel::new(TICK_NS).expect("a power of two"),
             nets: Nets::new(layout, key),
             due: Vec::new(),
         }
@@ -83,10 +86,17 @@ impl Store {
         Some(Place { slot, direction, expired: conn.is_expired(now) })
     }
 
-    /// Adds an unconfirmed entry.
-    pub(crate) fn add(&mut self, conn: Connection) -> u32 {
-        self.nets.get(conn.net).count += 1;
-        self.slab.insert(conn).index
+    /// Adds an unconfirmed entry; `None` if there are no more slot numbers.
+    pub(crate) fn add(&mut self, conn: Connection) -> Option<u32> {
+        let net = conn.net;
+        let slot = self.slab.insert(conn).ok()?.index;
+        self.nets.get(net).count += 1;
+        Some(slot)
+    }
+
+    /// Sets the timer of a live slot.
+    fn arm(&mut self, slot: u32, at: Instant) {
+        self.wheel.arm(slot, at.as_nanos()).expect("slots are below MAX_SLOTS");
     }
 
     /// The confirmed entry that stands where the unconfirmed one in `slot` is to go. `fresh`: the original tuple was
@@ -135,7 +145,7 @@ impl Store {
         conn.expires = now + conn.timeout;
         conn.armed = conn.expires;
         let expires = conn.expires;
-        self.wheel.arm(slot, expires.as_nanos());
+        self.arm(slot, expires);
         Ok(())
     }
 
@@ -156,11 +166,11 @@ impl Store {
     /// comes, so that a packet's refresh touches nothing but its own entry.
     #[inline]
     pub(crate) fn rearm(&mut self, slot: u32) {
-        let conn = &mut self.slab.get_mut(slot).expect("a live slot");
+        let conn = &mut self[slot];
         if conn.expires < conn.armed {
             conn.armed = conn.expires;
             let expires = conn.expires;
-            self.wheel.arm(slot, expires.as_nanos());
+            self.arm(slot, expires);
         }
     }
 
@@ -212,7 +222,7 @@ impl Store {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ConnId, &Connection)> {
-        self.slab.iter().map(|(slot, c)| (ConnId { slot, serial: c.serial }, c))
+        self.slab.iter().map(|(id, c)| (ConnId { slot: id.index, serial: c.serial }, c))
     }
 
     pub(crate) fn confirmed_slots(&self) -> Vec<u32> {
@@ -274,6 +284,8 @@ fn hash_range(bucket: u32, buckets: u32) -> (u32, u32) {
 fn probed(e: &InsertError) -> u32 {
     match e {
         InsertError::ProbeLimit { probed } => *probed as u32,
+        // The greatest size is reached: whatever was looked at, there is no place.
+        _ => 0,
     }
 }
 

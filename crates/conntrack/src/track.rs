@@ -483,7 +483,12 @@ impl Conntrack {
             },
             ..Verdict::without(VerdictKind::New, reason, detail)
         };
-        let slot = self.store.add(conn);
+        let Some(slot) = self.store.add(conn) else {
+            self.stats.drop += 1;
+            let count = self.store.count(context.net);
+            let detail = Detail::Full { count, max: count };
+            return refused(Verdict::without(VerdictKind::Dropped, Reason::TableFull, detail));
+        };
         self.peak = self.peak.max(self.store.len());
         Received { verdict, slot: Some(slot), unconfirmed: true, fresh: false }
     }

@@ -1,7 +1,9 @@
 //! What the tracker answers for one packet, with the numbers behind it.
 
 use core::fmt;
-use fourtuple_packet::{FragmentError, IpError, L4Error, LinkError, QuoteError, tcp_flags};
+use fourtuple_packet::{
+    FragmentError, IpError, L4Error, LinkError, QuoteError, RedirectError, tcp_flags,
+};
 
 use crate::connection::ConnId;
 use crate::reason::{Reason, VerdictKind};
@@ -64,6 +66,8 @@ pub enum Detail {
     Link(LinkError),
     /// Packet quoted in an ICMP error.
     Quote(QuoteError),
+    /// ICMPv6 redirect.
+    Redirect(RedirectError),
     /// Fragment.
     Fragment(FragmentError),
     /// A 16-bit checksum.
@@ -189,6 +193,7 @@ impl fmt::Display for Detail {
             Self::Ip(e) => write!(f, "{e}"),
             Self::Link(e) => write!(f, "{e}"),
             Self::Quote(e) => write!(f, "{e}"),
+            Self::Redirect(e) => write!(f, "{e}"),
             Self::Fragment(e) => write!(f, "{e}"),
             Self::Checksum { found, expected, offload } => {
                 write!(f, "checksum {found:#06x}, right would be {expected:#06x}")?;

@@ -64,7 +64,7 @@ pub(super) fn check(
         ack: tcp.ack,
         sack: tcp.ack,
     };
-    let [sender, receiver] = sides(track, direction);
+    let receiver = &track.sides[direction.other().index()];
     if receiver.flags.has(SideFlags::SACK_PERM) {
         s.sack = options::highest_sack(tcp.options, s.ack);
     }
