@@ -15,6 +15,7 @@ mod replay;
 mod rules;
 mod sandbox;
 mod settings;
+mod shrink;
 
 pub use capture::{Capture, Record};
 pub use entry::{ASSURED, CONFIRMED, DYING, Entry, Key, SEEN_REPLY, Sctp, Tcp, Tuple, status_list};
@@ -23,3 +24,4 @@ pub use judge::{Direction, Judge, Observation, Stats, Verdict};
 pub use replay::replay;
 pub use sandbox::Sandbox;
 pub use settings::{LENGTHENED, Settings};
+pub use shrink::shrink;

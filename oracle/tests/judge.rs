@@ -125,7 +125,7 @@ fn a_waiting_fragment_does_not_reach_the_next_case() {
         let mut piece = whole[..20].to_vec();
         piece.extend(data);
         piece[3] = piece.len() as u8;
-        piece[6..8].copy_from_slice(&(more << 13 | offset / 8).to_be_bytes());
+        piece[6..8].copy_from_slice(&((more << 13) | (offset / 8)).to_be_bytes());
         piece[10..12].fill(0);
         let sum: u32 = piece[..20]
             .chunks(2)
