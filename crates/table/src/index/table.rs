@@ -45,7 +45,7 @@ fn hits(bucket: &Bucket, hash: u32) -> u64 {
 }
 
 #[inline(always)]
-fn is_full(bucket: &Bucket) -> bool {
+pub(super) fn is_full(bucket: &Bucket) -> bool {
     // No short circuit: eight compares without branches.
     bucket
         .iter()
@@ -118,8 +118,14 @@ impl Table {
     /// so that bucket `b` of a table becomes buckets `2b` and `2b + 1` of one twice its size.
     #[inline(always)]
     pub(super) fn start(&self, hash: u32) -> usize {
-        let home = (u64::from(hash) >> self.shift) as usize;
+        let home = self.home(hash);
         if home < self.live { home } else { 0 }
+    }
+
+    /// The bucket of `hash` in the table as it was made.
+    #[inline(always)]
+    pub(super) fn home(&self, hash: u32) -> usize {
+        (u64::from(hash) >> self.shift) as usize
     }
 
     #[inline(always)]
