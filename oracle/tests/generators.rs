@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use fourtuple_oracle::generate::{Case, Kind};
+use fourtuple_oracle::generate::{Case, Kind, Step};
 use fourtuple_oracle::{Direction, Error, Judge, Settings, Verdict, required};
 
 fn judge(test: &str) -> Option<Judge> {
@@ -165,4 +165,62 @@ fn each_kind_is_about_what_it_says() {
             Kind::Waiting => unreachable!("not quick"),
         }
     }
+}
+
+#[test]
+fn a_case_gets_the_same_answers_after_others_ran() {
+    let Some(mut judge) = judge("a_case_gets_the_same_answers_after_others_ran") else {
+        return;
+    };
+    let mut run = |seed| {
+        let case = Case::any(seed);
+        judge.reset(&case.settings).unwrap();
+        let mut answers = Vec::new();
+        for packet in case.packets() {
+            let mut seen = judge.packet(packet).unwrap();
+            // When it was sent, and what was left when it was read, differ from run to run.
+            seen.sent = std::time::Duration::ZERO;
+            for entry in seen.changed.iter_mut().chain(&mut seen.destroyed) {
+                entry.left = None;
+            }
+            answers.push(seen);
+        }
+        answers
+    };
+    let first: Vec<_> = (1000..1150).map(|seed| (seed, run(seed))).collect();
+    for (seed, before) in first.into_iter().rev() {
+        for (n, (before, now)) in before.iter().zip(run(seed)).enumerate() {
+            assert_eq!(*before, now, "seed {seed}, packet {}", n + 1);
+        }
+    }
+}
+
+#[test]
+fn waits_let_entries_expire() {
+    let Some(mut judge) = judge("waits_let_entries_expire") else {
+        return;
+    };
+    let mut expired = 0;
+    for seed in 0..6 {
+        let case = Case::new(Kind::Waiting, seed);
+        judge.reset(&case.settings).unwrap();
+        for step in &case.steps {
+            match step {
+                Step::Packet(packet) => {
+                    let seen = judge.packet(packet).unwrap();
+                    for entry in &seen.changed {
+                        let timeout = entry.timeout.unwrap();
+                        // SYN_SENT2 has no setting.
+                        assert!([2, 4, 120].contains(&timeout), "seed {seed}: {entry:?}");
+                    }
+                }
+                Step::Wait(pause) => {
+                    let before = judge.entries().unwrap().len();
+                    std::thread::sleep(*pause);
+                    expired += before - judge.entries().unwrap().len();
+                }
+            }
+        }
+    }
+    assert!(expired > 0, "nothing expired");
 }
