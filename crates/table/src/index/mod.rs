@@ -1,5 +1,6 @@
 //! The tuple index: from a keyed 32-bit hash to slot numbers.
 
+mod lanes;
 mod range;
 mod table;
 #[cfg(test)]

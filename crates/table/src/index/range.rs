@@ -3,6 +3,7 @@
 use core::ops::RangeInclusive;
 
 use super::Index;
+use super::lanes::is_full;
 use super::table::{Bucket, Table, entry};
 
 impl Index {
@@ -49,7 +50,7 @@ impl Table {
                 return;
             };
             visit_bucket(bucket);
-            if at >= last && !super::table::is_full(bucket) {
+            if at >= last && !is_full(bucket) {
                 return;
             }
             at += 1;
@@ -59,7 +60,7 @@ impl Table {
                 return;
             };
             visit_bucket(bucket);
-            if !super::table::is_full(bucket) {
+            if !is_full(bucket) {
                 return;
             }
         }

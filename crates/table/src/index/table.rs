@@ -12,6 +12,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::lanes::{holding, holds, is_full};
+
 /// Entries of a bucket: words of one 64-byte cache line.
 pub(super) const LANES: usize = 8;
 /// Bytes of a cache line, and of a bucket.
@@ -33,23 +35,6 @@ pub(super) fn word(hash: u32, slot: u32) -> Option<u64> {
 pub(super) fn entry(word: u64) -> Option<(u32, u32)> {
     let slot = (word as u32).checked_sub(1)?;
     Some(((word >> 32) as u32, slot))
-}
-
-/// One bit in each byte `i` whose lane `i` holds `hash`. A free lane looks like hash 0.
-///
-/// Written as a map from eight words to eight bytes because that is a shape that compilers turn
-/// into vector compares and packs; a bit mask by shifts is not.
-#[inline(always)]
-fn hits(bucket: &Bucket, hash: u32) -> u64 {
-    u64::from_le_bytes(bucket.map(|word| u8::from((word >> 32) as u32 == hash)))
-}
-
-#[inline(always)]
-pub(super) fn is_full(bucket: &Bucket) -> bool {
-    // No short circuit: eight compares without branches.
-    bucket
-        .iter()
-        .fold(true, |full, &word| full & (word as u32 != 0))
 }
 
 #[derive(Debug, Default)]
@@ -147,15 +132,19 @@ impl Table {
         let mut at = self.start(hash);
         for _ in 0..self.live {
             let bucket = self.bucket(at)?;
-            let mut hits = hits(bucket, hash);
-            while hits != 0 {
-                let lane = (hits.trailing_zeros() / 8) as usize % LANES;
+            let mut left = if holds(bucket, hash) {
+                holding(bucket, hash)
+            } else {
+                0
+            };
+            while left != 0 {
+                let lane = left.trailing_zeros() as usize % LANES;
                 if let Some((_, slot)) = entry(bucket[lane])
                     && eq(slot)
                 {
                     return Some(slot);
                 }
-                hits &= hits - 1;
+                left &= left - 1;
             }
             if !is_full(bucket) {
                 return None;
