@@ -119,6 +119,14 @@ pub enum IpError {
         /// Header length in bytes.
         header: u32,
     },
+    /// The IPv6 hop-by-hop header reaches beyond the packet.
+    #[error("the IPv6 hop-by-hop header ends at byte {says}, the packet at {there}")]
+    HopByHop {
+        /// Where it ends by its own length, from the start of the packet.
+        says: u32,
+        /// Length of the packet.
+        there: u32,
+    },
     /// IPv4 header checksum wrong (RFC 791, section 3.1).
     #[error("the IPv4 header checksum is {found:#06x}, {expected:#06x} would be right")]
     Checksum {
@@ -257,19 +265,17 @@ impl<'a> Packet<'a> {
             });
         }
         let bytes = &bytes[..bytes.len().min(len as usize)];
+        if h[6] == protocol::HOP_BY_HOP {
+            hop_by_hop_fits(bytes, len)?;
+        }
         let walk = walk(bytes, len, h[6]);
+        let partial = walk.fragment.is_some_and(|f| f.offset != 0 || f.more);
         let l4 = match walk.end {
-            Ok(())
-                if walk.fragment.is_some_and(|f| f.offset != 0 || f.more)
-                    || walk.last_fragment.is_some_and(|f| f.offset != 0) =>
-            {
-                L4::Malformed {
-                    ports: None,
-                    why: L4Error::Fragment,
-                }
-            }
-            Ok(()) => l4::parse(walk.protocol, &bytes[walk.at..], len - walk.at as u32),
-            Err(why) => L4::Malformed { ports: None, why },
+            Ok(()) if partial => L4::Malformed {
+                ports: None,
+                why: L4Error::Fragment,
+            },
+            _ => walk.l4(bytes, len),
         };
         Ok(Self {
             family: Family::V6,
@@ -284,6 +290,18 @@ impl<'a> Packet<'a> {
             l4,
             offloaded,
         })
+    }
+
+    /// This packet as connection tracking sees it when reassembly lets it through
+    /// ([`crate::Outcome::PassThrough`]): the transport header of a first IPv6 fragment is read, "more fragments" or
+    /// not. Any other packet is unchanged.
+    #[must_use]
+    pub fn unassembled(&self) -> Self {
+        let mut packet = self.clone();
+        if self.family == Family::V6 && self.fragment.is_some() {
+            packet.l4 = walk(self.bytes, self.len, self.bytes[6]).l4(self.bytes, self.len);
+        }
+        packet
     }
 
     /// Bytes of the transport header and payload that the capture kept.
@@ -302,6 +320,20 @@ impl<'a> Packet<'a> {
     }
 }
 
+/// Fails unless the hop-by-hop header behind the fixed header ends within the packet (`ipv6_parse_hopopts`: of all
+/// extension headers it is the one that is looked at before the hooks). Its options are not judged here.
+fn hop_by_hop_fits(bytes: &[u8], len: u32) -> Result<(), IpError> {
+    let says = match bytes.get(41) {
+        Some(&units) => 40 + (u32::from(units) + 1) * 8,
+        None if (bytes.len() as u32) < len && len >= 42 => return Ok(()),
+        None => 48,
+    };
+    if says > len {
+        return Err(IpError::HopByHop { says, there: len });
+    }
+    Ok(())
+}
+
 /// Larger than the payload of any frame on a wire with the standard maximum size (IEEE 802.3, with tags).
 const MAX_FRAME_PAYLOAD: u32 = 1514;
 
@@ -314,7 +346,10 @@ pub(crate) fn v4_address(b: &[u8]) -> Address {
 /// Outcome of a walk over IPv6 extension headers.
 pub(crate) struct Walk {
     pub(crate) protocol: u8,
+    /// Offset of its first byte, at most the number of bytes there.
     pub(crate) at: usize,
+    /// The same by the headers' own lengths, which may reach beyond the packet.
+    pub(crate) announced: usize,
     /// The first fragment header: the one that reassembly acts on.
     pub(crate) fragment: Option<Fragment>,
     /// The last one seen; with more than one, the walk ended at this one if its offset is not zero.
@@ -322,71 +357,106 @@ pub(crate) struct Walk {
     pub(crate) end: Result<(), L4Error>,
 }
 
+impl Walk {
+    /// The transport header that the walk led to.
+    fn l4<'a>(&self, bytes: &'a [u8], len: u32) -> L4<'a> {
+        let why = match (self.end, self.last_fragment) {
+            (Ok(()), Some(f)) if f.offset != 0 => L4Error::Fragment,
+            (Ok(()), _) => {
+                let l4 = bytes.get(self.at..).unwrap_or(&[]);
+                return l4::parse(self.protocol, l4, len.saturating_sub(self.at as u32));
+            }
+            (Err(why), _) => why,
+        };
+        L4::Malformed { ports: None, why }
+    }
+}
+
 /// Walks the extension headers of an IPv6 packet of `len` bytes on the wire (RFC 8200, section 4; which headers are
 /// skipped is `nf_ct_get_l4proto`'s choice: AH is, ESP, HIP, shim6 and mobility are not).
 ///
-/// At a fragment header with a non-zero offset the walk ends: what follows is payload.
+/// At a fragment header with a non-zero offset the walk ends: what follows is payload. As in Linux 6.18, only the
+/// bytes of a header that are needed to go on must be there, two (four of a fragment header); one whose length field
+/// reaches beyond the packet is passed over, and what it announces is then found to have no bytes.
 pub(crate) fn walk(bytes: &[u8], len: u32, first: u8) -> Walk {
-    let mut protocol = first;
-    let mut chain_at = 6;
-    let mut at = 40usize;
+    walk_from(bytes, len, first, 40, 6)
+}
+
+/// [`walk`] from the header of type `first` at offset `at` on, which the byte at `chain_at` names.
+pub(crate) fn walk_from(bytes: &[u8], len: u32, first: u8, at: usize, chain_at: usize) -> Walk {
+    let (mut protocol, mut at, mut chain_at) = (first, at, chain_at);
     let mut fragment = None;
     let mut last_fragment = None;
+    // The header that reached beyond the end of the packet, if one did.
+    let mut beyond = None;
     let end = loop {
-        let unit = match protocol {
-            protocol::HOP_BY_HOP | protocol::ROUTING | protocol::DESTINATION => 8,
-            protocol::AUTHENTICATION => 4,
-            protocol::FRAGMENT => 0,
+        let need = match protocol {
+            protocol::HOP_BY_HOP
+            | protocol::ROUTING
+            | protocol::DESTINATION
+            | protocol::AUTHENTICATION => 2,
+            protocol::FRAGMENT => 4,
             protocol::NO_NEXT => break Err(L4Error::NoNextHeader),
             _ => break Ok(()),
         };
-        let Some(&[next, length]) = bytes.get(at..).and_then(|b| b.first_chunk::<2>()) else {
-            let cut = (bytes.len() as u32) < len && (at as u32) + 2 <= len;
-            break Err(if cut {
-                L4Error::Cut
-            } else {
-                L4Error::ExtensionCut { protocol }
-            });
+        let Some(h) = bytes.get(at..).filter(|h| h.len() >= need) else {
+            let protocol = beyond.unwrap_or(protocol);
+            break Err(missing(bytes, len, at + need, protocol));
         };
-        let size = match unit {
-            8 => (usize::from(length) + 1) * 8,
-            4 => (usize::from(length) + 2) * 4,
-            _ => 8,
+        let size = match protocol {
+            protocol::FRAGMENT => 8,
+            protocol::AUTHENTICATION => (usize::from(h[1]) + 2) * 4,
+            _ => (usize::from(h[1]) + 1) * 8,
         };
-        if at + size > bytes.len() {
-            let cut = (bytes.len() as u32) < len && (at + size) as u32 <= len;
-            break Err(if cut {
-                L4Error::Cut
-            } else {
-                L4Error::ExtensionCut { protocol }
-            });
+        if h.len() < size {
+            if (bytes.len() as u32) < len {
+                break Err(missing(bytes, len, at + size, protocol));
+            }
+            beyond = Some(protocol);
         }
         if protocol == protocol::FRAGMENT {
-            let word = u16::from_be_bytes([bytes[at + 2], bytes[at + 3]]);
-            let f = Fragment {
-                id: u32::from_be_bytes(bytes[at + 4..at + 8].try_into().expect("4 bytes")),
-                offset: u32::from(word & 0xfff8),
-                more: word & 1 != 0,
-                header_at: at,
-                chain_at,
-            };
-            fragment.get_or_insert(f);
-            last_fragment = Some(f);
-            if f.offset != 0 {
-                protocol = next;
-                at += size;
-                break Ok(());
+            let offset = u32::from(u16::from_be_bytes([h[2], h[3]]) & 0xfff8);
+            if let Some(&[next, _, _, low, i0, i1, i2, i3]) = h.first_chunk::<8>() {
+                let f = Fragment {
+                    id: u32::from_be_bytes([i0, i1, i2, i3]),
+                    offset,
+                    more: low & 1 != 0,
+                    header_at: at,
+                    chain_at,
+                };
+                fragment.get_or_insert(f);
+                last_fragment = Some(f);
+                if offset != 0 {
+                    protocol = next;
+                    at += size;
+                    break Ok(());
+                }
+            } else if offset != 0 {
+                break Err(L4Error::ExtensionCut { protocol });
             }
         }
         chain_at = at;
-        protocol = next;
+        protocol = h[0];
         at += size;
     };
     Walk {
         protocol,
         at: at.min(bytes.len()),
+        announced: at,
         fragment,
         last_fragment,
         end,
     }
 }
+
+/// The error where a header of `protocol` needs the packet's bytes up to `need`, beyond those kept.
+fn missing(bytes: &[u8], len: u32, need: usize, protocol: u8) -> L4Error {
+    if (bytes.len() as u32) < len && need as u32 <= len {
+        L4Error::Cut
+    } else {
+        L4Error::ExtensionCut { protocol }
+    }
+}
+
+#[cfg(test)]
+mod tests;
