@@ -48,17 +48,16 @@ impl ReceivePath {
     /// A path that ends in `conntrack`; reassembly follows its settings.
     pub fn new(conntrack: Conntrack, options: PathOptions) -> Self {
         let reassembler = Reassembler::new(limits(conntrack.settings()));
-        Self { conntrack, reassembler, options, reasons: vec![0; Reason::ALL.len()] }
+        Self {
+            conntrack,
+            reassembler,
+            options,
+            reasons: vec![0; Reason::ALL.len()],
+        }
     }
 
     /// Takes a frame of `wire_len` bytes, of which `data` was captured, and says what Linux would.
-    pub fn frame(
-        &mut self,
-        now: Instant,
-        link: LinkType,
-        data: &[u8],
-        wire_len: u32,
-    ) -> Verdict {
+    pub fn frame(&mut self, now: Instant, link: LinkType, data: &[u8], wire_len: u32) -> Verdict {
         let wire_len = match self.options.cut {
             CutPackets::Track => wire_len,
             CutPackets::Drop => data.len() as u32,
@@ -95,8 +94,7 @@ impl ReceivePath {
         let user = u32::from(self.options.zone.id);
         let verdict = match self.reassembler.push(now, packet, user) {
             Outcome::Complete(datagram) => {
-                let len = datagram.bytes.len() as u32;
-                return match Packet::parse(datagram.bytes, len) {
+                return match Packet::parse(datagram.bytes, datagram.len) {
                     Ok(whole) => {
                         let context = Context {
                             zone: self.options.zone,
@@ -108,9 +106,13 @@ impl ReceivePath {
                     Err(e) => refused(e),
                 };
             }
-            Outcome::NotFragment | Outcome::PassThrough(_) => {
+            Outcome::NotFragment => {
                 let context = self.context(true);
                 return self.conntrack.track(now, packet, &context);
+            }
+            Outcome::PassThrough(_) => {
+                let context = self.context(true);
+                return self.conntrack.track(now, &packet.unassembled(), &context);
             }
             Outcome::Waiting => waits(Reason::FragmentWaiting, Detail::None),
             Outcome::Dropped(e) => {
@@ -123,7 +125,11 @@ impl ReceivePath {
     }
 
     const fn context(&self, verify: bool) -> Context {
-        Context { zone: self.options.zone, net: self.options.net, verify }
+        Context {
+            zone: self.options.zone,
+            net: self.options.net,
+            verify,
+        }
     }
 
     fn counted(&mut self, verdict: Verdict) -> Verdict {
@@ -180,7 +186,7 @@ const fn refused(e: IpError) -> Verdict {
 
 const fn fragment_reason(e: &FragmentError) -> (VerdictKind, Reason) {
     match e {
-        FragmentError::Duplicate { .. } => (VerdictKind::Absorbed, Reason::FragmentDuplicate),
+        FragmentError::Duplicate { .. } => (VerdictKind::Dropped, Reason::FragmentDuplicate),
         FragmentError::Overlap { .. } => (VerdictKind::Dropped, Reason::FragmentOverlap),
         FragmentError::Memory { .. } => (VerdictKind::Dropped, Reason::FragmentMemory),
         _ => (VerdictKind::Dropped, Reason::FragmentRefused),

@@ -150,7 +150,7 @@ reasons! {
     FragmentMemory "fragment-memory" [Dropped] "No memory is left for fragments below the high mark.";
 
     FragmentWaiting "fragment-waiting" [Absorbed] "Fragment that waits for the rest of its datagram; the verdict of the last one is the datagram's.";
-    FragmentDuplicate "fragment-duplicate" [Absorbed] "Fragment that came before: ignored.";
+    FragmentDuplicate "fragment-duplicate" [Dropped] "Fragment that came before: dropped, the datagram goes on waiting for the rest.";
 
     // Frames that connection tracking never sees.
     NotIp "not-ip" [Skipped] "The frame carries something other than IP.";
@@ -177,7 +177,10 @@ mod tests {
         for r in Reason::ALL {
             let word = r.word();
             assert!(seen.insert(word), "{word} stands twice");
-            assert!(word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'));
+            assert!(
+                word.bytes()
+                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+            );
             assert!(r.explanation().ends_with(['.', ')']), "{word}");
             assert!(!r.verdicts().is_empty());
         }

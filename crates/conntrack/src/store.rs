@@ -43,7 +43,11 @@ const fn node(slot: u32, direction: Direction) -> u32 {
 }
 
 const fn of_node(node: u32) -> (u32, Direction) {
-    let direction = if node & 1 == 0 { Direction::Original } else { Direction::Reply };
+    let direction = if node & 1 == 0 {
+        Direction::Original
+    } else {
+        Direction::Reply
+    };
     (node >> 1, direction)
 }
 
@@ -61,7 +65,13 @@ impl Store {
     /// The entry that has `tuple`, looked up in the zone as the kernel does: under the id for the original direction,
     /// then, if that is another one, under the id for the reply direction.
     #[inline]
-    pub(crate) fn find(&mut self, now: Instant, tuple: &Tuple, zone: Zone, net: u32) -> Option<Place> {
+    pub(crate) fn find(
+        &mut self,
+        now: Instant,
+        tuple: &Tuple,
+        zone: Zone,
+        net: u32,
+    ) -> Option<Place> {
         let original = zone.id_for(Direction::Original);
         let reply = zone.id_for(Direction::Reply);
         let found = self.find_in(now, tuple, original, net);
@@ -77,13 +87,22 @@ impl Store {
         let slab = &self.slab;
         let found = self.index.find(hash, |n| {
             let (slot, direction) = of_node(n);
-            slab.get(slot).is_some_and(|c| is_key(c, direction, tuple, zone, net))
+            slab.get(slot)
+                .is_some_and(|c| is_key(c, direction, tuple, zone, net))
         })?;
         let (slot, direction) = of_node(found);
         let conn = &self[slot];
         // With both tuples equal the reply node is the one in front.
-        let direction = if conn.mirrored { Direction::Reply } else { direction };
-        Some(Place { slot, direction, expired: conn.is_expired(now) })
+        let direction = if conn.mirrored {
+            Direction::Reply
+        } else {
+            direction
+        };
+        Some(Place {
+            slot,
+            direction,
+            expired: conn.is_expired(now),
+        })
     }
 
     /// Adds an unconfirmed entry; `None` if there are no more slot numbers.
@@ -96,7 +115,9 @@ impl Store {
 
     /// Sets the timer of a live slot.
     fn arm(&mut self, slot: u32, at: Instant) {
-        self.wheel.arm(slot, at.as_nanos()).expect("slots are below MAX_SLOTS");
+        self.wheel
+            .arm(slot, at.as_nanos())
+            .expect("slots are below MAX_SLOTS");
     }
 
     /// The confirmed entry that stands where the unconfirmed one in `slot` is to go. `fresh`: the original tuple was
@@ -133,7 +154,8 @@ impl Store {
             hashes[i] = self.nets.hash(net, &tuples[i], zone.id_for(direction));
             if let Err(e) = self.index.insert(hashes[i], node(slot, direction)) {
                 if direction == Direction::Reply {
-                    self.index.remove(hashes[0], node(slot, Direction::Original));
+                    self.index
+                        .remove(hashes[0], node(slot, Direction::Original));
                 }
                 return Err(probed(&e));
             }
@@ -155,7 +177,8 @@ impl Store {
         self.nets.get(conn.net).count -= 1;
         if conn.status.has(Status::CONFIRMED) {
             for direction in [Direction::Original, Direction::Reply] {
-                self.index.remove(conn.hashes[direction.index()], node(slot, direction));
+                self.index
+                    .remove(conn.hashes[direction.index()], node(slot, direction));
             }
             self.wheel.disarm(slot);
         }
@@ -218,11 +241,22 @@ impl Store {
     }
 
     pub(crate) fn id(&self, slot: u32) -> ConnId {
-        ConnId { slot, serial: self[slot].serial }
+        ConnId {
+            slot,
+            serial: self[slot].serial,
+        }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ConnId, &Connection)> {
-        self.slab.iter().map(|(id, c)| (ConnId { slot: id.index, serial: c.serial }, c))
+        self.slab.iter().map(|(id, c)| {
+            (
+                ConnId {
+                    slot: id.index,
+                    serial: c.serial,
+                },
+                c,
+            )
+        })
     }
 
     pub(crate) fn confirmed_slots(&self) -> Vec<u32> {
@@ -251,7 +285,9 @@ impl Store {
             let slab = &self.slab;
             let visit = |n: u32| {
                 let (slot, _) = of_node(n);
-                let Some(conn) = slab.get(slot).filter(|_| !victims.iter().any(|(s, _)| *s == slot))
+                let Some(conn) = slab
+                    .get(slot)
+                    .filter(|_| !victims.iter().any(|(s, _)| *s == slot))
                 else {
                     return;
                 };
@@ -277,7 +313,11 @@ impl Store {
 fn hash_range(bucket: u32, buckets: u32) -> (u32, u32) {
     let lowest = |b: u32| ((u64::from(b) << 32).div_ceil(u64::from(buckets))) as u32;
     let low = lowest(bucket);
-    let high = if bucket + 1 == buckets { u32::MAX } else { lowest(bucket + 1) - 1 };
+    let high = if bucket + 1 == buckets {
+        u32::MAX
+    } else {
+        lowest(bucket + 1) - 1
+    };
     (low, high)
 }
 
@@ -306,7 +346,6 @@ impl IndexMut<u32> for Store {
         self.slab.get_mut(slot).expect("a live slot")
     }
 }
-
 
 #[cfg(test)]
 mod tests {

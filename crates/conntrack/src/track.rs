@@ -1,8 +1,6 @@
 //! The tracker: look up or make, hand to the protocol, confirm.
 
-use fourtuple_packet::{
-    Checksum, Instant, L4, L4Error, Packet, Span, Tcp, protocol,
-};
+use fourtuple_packet::{Checksum, Instant, L4, L4Error, Packet, Span, Tcp, protocol};
 
 use crate::connection::{ConnId, Connection, Counters, EventBits, Proto, Status};
 use crate::events::{EndReason, Event, EventKind, Events};
@@ -31,7 +29,11 @@ pub struct Context {
 impl Default for Context {
     /// Zone 0 of net 0 at prerouting.
     fn default() -> Self {
-        Self { zone: Zone::DEFAULT, net: 0, verify: true }
+        Self {
+            zone: Zone::DEFAULT,
+            net: 0,
+            verify: true,
+        }
     }
 }
 
@@ -68,7 +70,10 @@ pub(crate) struct Hook<'a> {
 /// What a protocol handler answers.
 pub(crate) enum Handled {
     /// The packet belongs to its connection. A note replaces the usual reason; `ended` deletes the entry.
-    Accept { note: Option<(Reason, Detail)>, ended: bool },
+    Accept {
+        note: Option<(Reason, Detail)>,
+        ended: bool,
+    },
     /// The packet loses its connection.
     Invalid(Reason, Detail),
     /// The entry is to be deleted, and the packet to start over.
@@ -76,7 +81,10 @@ pub(crate) enum Handled {
 }
 
 impl Handled {
-    pub(crate) const PLAIN: Self = Self::Accept { note: None, ended: false };
+    pub(crate) const PLAIN: Self = Self::Accept {
+        note: None,
+        ended: false,
+    };
 }
 
 /// The outcome of [`Conntrack::receive`]: to be given to [`Conntrack::confirm`] when the packet has passed all rules, or
@@ -137,12 +145,22 @@ impl Conntrack {
     pub fn receive(&mut self, now: Instant, packet: &Packet<'_>, context: &Context) -> Received {
         let now = self.tick(now);
         if let Some(verdict) = self.before_lookup(packet, context) {
-            return Received { verdict, slot: None, unconfirmed: false, fresh: false };
+            return Received {
+                verdict,
+                slot: None,
+                unconfirmed: false,
+                fresh: false,
+            };
         }
         let Some(tuple) = Tuple::of(packet) else {
             let (reason, detail) = no_tuple(packet);
             let verdict = self.invalid(reason, detail, None);
-            return Received { verdict, slot: None, unconfirmed: false, fresh: false };
+            return Received {
+                verdict,
+                slot: None,
+                unconfirmed: false,
+                fresh: false,
+            };
         };
         let mut reopened = false;
         loop {
@@ -160,7 +178,12 @@ impl Conntrack {
     /// Puts an unconfirmed connection into the table, or finishes an established connection's packet. The verdict is
     /// that of `receive`, unless confirmation fails.
     pub fn confirm(&mut self, received: Received) -> Verdict {
-        let Received { mut verdict, slot, unconfirmed, fresh } = received;
+        let Received {
+            mut verdict,
+            slot,
+            unconfirmed,
+            fresh,
+        } = received;
         let Some(slot) = slot else { return verdict };
         if unconfirmed {
             if let Err(failed) = self.insert(slot, fresh, &mut verdict) {
@@ -240,7 +263,9 @@ impl Conntrack {
 
     /// Confirmed connections whose time is not up, in no particular order.
     pub fn connections(&self) -> impl Iterator<Item = (ConnId, &Connection)> {
-        self.store.iter().filter(|(_, c)| c.status.has(Status::CONFIRMED) && !c.is_expired(self.now))
+        self.store
+            .iter()
+            .filter(|(_, c)| c.status.has(Status::CONFIRMED) && !c.is_expired(self.now))
     }
 
     /// A connection by its handle, also the one that ended last.
@@ -257,7 +282,11 @@ impl Conntrack {
 
     /// Sets a connection's mark; false if the connection has ended.
     pub fn set_mark(&mut self, id: ConnId, mark: u32) -> bool {
-        let Some(conn) = self.store.get_mut(id.slot).filter(|c| c.serial == id.serial) else {
+        let Some(conn) = self
+            .store
+            .get_mut(id.slot)
+            .filter(|c| c.serial == id.serial)
+        else {
             return false;
         };
         if conn.mark != mark {
@@ -272,7 +301,10 @@ impl Conntrack {
 
     /// Deletes a connection; false if it has ended already.
     pub fn delete(&mut self, id: ConnId) -> bool {
-        let live = self.store.get(id.slot).is_some_and(|c| c.serial == id.serial && id.serial != 0);
+        let live = self
+            .store
+            .get(id.slot)
+            .is_some_and(|c| c.serial == id.serial && id.serial != 0);
         if live {
             self.end(id.slot, EndReason::Deleted);
         }
@@ -327,7 +359,11 @@ impl Conntrack {
             let reason = match why {
                 L4Error::Cut => {
                     let detail = Detail::L4(why);
-                    return Some(Verdict::without(VerdictKind::Skipped, Reason::CutByCapture, detail));
+                    return Some(Verdict::without(
+                        VerdictKind::Skipped,
+                        Reason::CutByCapture,
+                        detail,
+                    ));
                 }
                 L4Error::NoNextHeader => Some(Reason::NoNextHeader),
                 L4Error::ExtensionCut { .. } => Some(Reason::ExtensionCut),
@@ -355,8 +391,13 @@ impl Conntrack {
 
     /// An ICMP error about a connection that has `tuple`, the inverse of the quoted packet's.
     fn related(&mut self, packet: &Packet<'_>, context: &Context, tuple: &Tuple) -> Verdict {
-        let L4::Icmp(icmp) = packet.l4 else { unreachable!("the check was for ICMP") };
-        let detail = Detail::Icmp { ty: icmp.ty, code: icmp.code };
+        let L4::Icmp(icmp) = packet.l4 else {
+            unreachable!("the check was for ICMP")
+        };
+        let detail = Detail::Icmp {
+            ty: icmp.ty,
+            code: icmp.code,
+        };
         let place = self.store.find(self.now, tuple, context.zone, context.net);
         let Some(place) = place.filter(|p| !p.expired) else {
             self.stats.error += 1;
@@ -369,7 +410,10 @@ impl Conntrack {
             self.stats.error += 1;
             let without =
                 Verdict::without(VerdictKind::Invalid, Reason::IcmpWrongDestination, detail);
-            return Verdict { connection: Some(id), ..without };
+            return Verdict {
+                connection: Some(id),
+                ..without
+            };
         }
         Verdict {
             direction: Some(place.direction),
@@ -380,7 +424,10 @@ impl Conntrack {
 
     fn invalid(&mut self, reason: Reason, detail: Detail, connection: Option<ConnId>) -> Verdict {
         self.stats.invalid += 1;
-        Verdict { connection, ..Verdict::without(VerdictKind::Invalid, reason, detail) }
+        Verdict {
+            connection,
+            ..Verdict::without(VerdictKind::Invalid, reason, detail)
+        }
     }
 
     /// A packet whose tuple is in the table; `None` if it ended the entry and is to start over.
@@ -391,8 +438,15 @@ impl Conntrack {
         context: &Context,
         place: Place,
     ) -> Option<Received> {
-        let Place { slot, direction, .. } = place;
-        let hook = Hook { settings: &self.settings, now, direction, len: packet.len };
+        let Place {
+            slot, direction, ..
+        } = place;
+        let hook = Hook {
+            settings: &self.settings,
+            now,
+            direction,
+            len: packet.len,
+        };
         let id = self.store.id(slot);
         let conn = &mut self.store[slot];
         let (seen_reply, state) = (conn.status.has(Status::SEEN_REPLY), conn.tcp_state());
@@ -405,7 +459,12 @@ impl Conntrack {
             Handled::Invalid(reason, detail) => {
                 self.store.rearm(slot);
                 let verdict = self.invalid(reason, detail, Some(id));
-                return Some(Received { verdict, slot: None, unconfirmed: false, fresh: false });
+                return Some(Received {
+                    verdict,
+                    slot: None,
+                    unconfirmed: false,
+                    fresh: false,
+                });
             }
             Handled::Reopen => {
                 self.end(slot, EndReason::Reopened);
@@ -419,13 +478,27 @@ impl Conntrack {
         let mut verdict = accepted(conn, direction, seen_reply);
         (verdict.reason, verdict.detail) = note.unwrap_or((verdict.reason, Detail::None));
         verdict.connection = Some(id);
-        verdict.change = Change { created: false, ended, state: moved };
+        verdict.change = Change {
+            created: false,
+            ended,
+            state: moved,
+        };
         if ended {
             self.end(slot, EndReason::Reset);
-            return Some(Received { verdict, slot: None, unconfirmed: false, fresh: false });
+            return Some(Received {
+                verdict,
+                slot: None,
+                unconfirmed: false,
+                fresh: false,
+            });
         }
         self.store.rearm(slot);
-        Some(Received { verdict, slot: Some(slot), unconfirmed: false, fresh: false })
+        Some(Received {
+            verdict,
+            slot: Some(slot),
+            unconfirmed: false,
+            fresh: false,
+        })
     }
 
     /// The first packet of a tuple.
@@ -437,9 +510,17 @@ impl Conntrack {
         tuple: &Tuple,
         reopened: bool,
     ) -> Received {
-        let refused = |verdict| Received { verdict, slot: None, unconfirmed: false, fresh: false };
+        let refused = |verdict| Received {
+            verdict,
+            slot: None,
+            unconfirmed: false,
+            fresh: false,
+        };
         let Some(reply) = tuple.inverse() else {
-            let detail = Detail::Icmp { ty: tuple.icmp_type(), code: tuple.icmp_code() };
+            let detail = Detail::Icmp {
+                ty: tuple.icmp_type(),
+                code: tuple.icmp_code(),
+            };
             return refused(self.invalid(Reason::IcmpNotAQuery, detail, None));
         };
         if let Err(verdict) = self.make_room(tuple, context) {
@@ -487,10 +568,19 @@ impl Conntrack {
             self.stats.drop += 1;
             let count = self.store.count(context.net);
             let detail = Detail::Full { count, max: count };
-            return refused(Verdict::without(VerdictKind::Dropped, Reason::TableFull, detail));
+            return refused(Verdict::without(
+                VerdictKind::Dropped,
+                Reason::TableFull,
+                detail,
+            ));
         };
         self.peak = self.peak.max(self.store.len());
-        Received { verdict, slot: Some(slot), unconfirmed: true, fresh: false }
+        Received {
+            verdict,
+            slot: Some(slot),
+            unconfirmed: true,
+            fresh: false,
+        }
     }
 
     /// A connection without protocol state.
@@ -524,11 +614,17 @@ impl Conntrack {
             return Ok(());
         }
         let zone = context.zone.id_for(Direction::Original);
-        let victims = self.store.early_drop_victims(self.now, tuple, zone, net, self.settings.buckets);
+        let victims =
+            self.store
+                .early_drop_victims(self.now, tuple, zone, net, self.settings.buckets);
         if victims.is_empty() {
             self.stats.drop += 1;
             let detail = Detail::Full { count, max };
-            return Err(Verdict::without(VerdictKind::Dropped, Reason::TableFull, detail));
+            return Err(Verdict::without(
+                VerdictKind::Dropped,
+                Reason::TableFull,
+                detail,
+            ));
         }
         for (slot, end) in victims {
             if end == EndReason::EarlyDrop {
@@ -550,7 +646,11 @@ impl Conntrack {
             self.stats.chaintoolong += 1;
             self.stats.insert_failed += 1;
             let detail = Detail::Probed(probed);
-            return Err(Verdict::without(VerdictKind::Dropped, Reason::ChainTooLong, detail));
+            return Err(Verdict::without(
+                VerdictKind::Dropped,
+                Reason::ChainTooLong,
+                detail,
+            ));
         }
         self.serial += 1;
         let conn = &mut self.store[slot];
@@ -562,7 +662,12 @@ impl Conntrack {
     }
 
     /// Two packets of one flow were new at once; `winner` was confirmed first.
-    fn resolve_clash(&mut self, slot: u32, winner: u32, verdict: &mut Verdict) -> Result<(), Verdict> {
+    fn resolve_clash(
+        &mut self,
+        slot: u32,
+        winner: u32,
+        verdict: &mut Verdict,
+    ) -> Result<(), Verdict> {
         let (loser, other) = (&self.store[slot], &self.store[winner]);
         let [original, reply] = loser.tuples;
         let same_flow = other.zone == loser.zone
@@ -577,7 +682,11 @@ impl Conntrack {
         if !(same_flow && mergeable) {
             self.stats.drop += 1;
             self.stats.insert_failed += 1;
-            return Err(Verdict::without(VerdictKind::Dropped, Reason::Clash, Detail::None));
+            return Err(Verdict::without(
+                VerdictKind::Dropped,
+                Reason::Clash,
+                Detail::None,
+            ));
         }
         self.stats.clash_resolve += 1;
         let id = self.store.id(winner);
@@ -595,23 +704,33 @@ impl Conntrack {
     #[inline]
     fn deliver(&mut self, slot: u32, kind: EventKind) {
         // A packet that was queued between receive and confirm may have lost its entry meanwhile.
-        let Some(conn) = self.store.get_mut(slot) else { return };
+        let Some(conn) = self.store.get_mut(slot) else {
+            return;
+        };
         let bits = conn.events;
         if bits == EventBits::default() {
             return;
         }
         conn.events = EventBits::default();
         if self.events.enabled() {
-            self.events.push(kind, self.now, bits, None, &self.store[slot]);
+            self.events
+                .push(kind, self.now, bits, None, &self.store[slot]);
         }
     }
 
     /// Ends a connection.
     fn end(&mut self, slot: u32, why: EndReason) {
-        let Some(mut conn) = self.store.free(slot) else { return };
+        let Some(mut conn) = self.store.free(slot) else {
+            return;
+        };
         conn.status.set(Status::DYING);
-        let at = if why == EndReason::Timeout { conn.expires } else { self.now };
-        self.events.push(EventKind::Destroy, at, EventBits::DESTROY, Some(why), &conn);
+        let at = if why == EndReason::Timeout {
+            conn.expires
+        } else {
+            self.now
+        };
+        self.events
+            .push(EventKind::Destroy, at, EventBits::DESTROY, Some(why), &conn);
         self.ended = Some(conn);
     }
 }
@@ -626,7 +745,10 @@ fn accepted(conn: &Connection, direction: Direction, seen_reply: bool) -> Verdic
         }
         (Direction::Original, false) => (VerdictKind::New, Reason::Unreplied),
     };
-    Verdict { direction: Some(direction), ..Verdict::without(kind, reason, Detail::None) }
+    Verdict {
+        direction: Some(direction),
+        ..Verdict::without(kind, reason, Detail::None)
+    }
 }
 
 /// Why a packet has no tuple.
@@ -675,9 +797,11 @@ fn check_header(settings: &Settings, verify: bool, packet: &Packet<'_>) -> Resul
 /// The numbers of a wrong checksum.
 pub(crate) fn checksum_detail(sum: Checksum, packet: &Packet<'_>) -> Detail {
     match sum {
-        Checksum::Bad { found, expected } => {
-            Detail::Checksum { found, expected, offload: packet.looks_offloaded() }
-        }
+        Checksum::Bad { found, expected } => Detail::Checksum {
+            found,
+            expected,
+            offload: packet.looks_offloaded(),
+        },
         Checksum::BadCrc { found, expected } => Detail::Crc { found, expected },
         _ => Detail::None,
     }
