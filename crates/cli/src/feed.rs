@@ -1,0 +1,121 @@
+//! Captures, one after another, as one stream of packets and time.
+
+use std::path::PathBuf;
+
+use fourtuple::capture::{CaptureError, CaptureReader, Record};
+use fourtuple::packet::Instant;
+
+use crate::args::Clock;
+use crate::progress::Progress;
+use crate::setup::{Setup, is_stdin};
+
+/// One packet of the stream.
+#[derive(Debug)]
+pub(crate) struct Frame<'a> {
+    /// Which capture, from 0.
+    pub(crate) file: usize,
+    /// Its own time, or that of the packet before if it has none.
+    pub(crate) time: Option<Instant>,
+    /// What the tracker's clock is to show.
+    pub(crate) now: Instant,
+    pub(crate) record: Record<'a>,
+}
+
+/// What was read.
+#[derive(Debug, Default)]
+pub(crate) struct Read {
+    pub(crate) packets: u64,
+    /// Bytes on the wire.
+    pub(crate) bytes: u64,
+    pub(crate) earliest: Option<Instant>,
+    pub(crate) latest: Option<Instant>,
+    pub(crate) without_time: u64,
+    /// Captures that could be opened.
+    pub(crate) opened: usize,
+    /// What was wrong, in the captures' order.
+    pub(crate) damage: Vec<CaptureError>,
+}
+
+/// Reads all captures and gives each packet to `each`; stops early only if that fails.
+///
+/// A capture that is damaged is read up to there and noted; the next one follows.
+pub(crate) fn read<E>(
+    setup: &Setup,
+    progress: Progress,
+    mut each: impl FnMut(&Frame<'_>) -> Result<(), E>,
+) -> Result<Read, E> {
+    let mut stream =
+        Stream { clock: setup.clock, time: None, frozen: None, read: Read::default(), progress };
+    for (file, path) in setup.captures.iter().enumerate() {
+        match open(path) {
+            Ok(reader) => {
+                stream.read.opened += 1;
+                stream.capture(file, reader, &mut each)?;
+            }
+            Err(e) => stream.read.damage.push(e),
+        }
+    }
+    stream.progress.finish();
+    Ok(stream.read)
+}
+
+fn open(path: &PathBuf) -> Result<CaptureReader, CaptureError> {
+    if is_stdin(path) { CaptureReader::stdin() } else { CaptureReader::open(path) }
+}
+
+struct Stream {
+    clock: Clock,
+    /// The time of the packet before.
+    time: Option<Instant>,
+    /// Where the clock stands if it is frozen.
+    frozen: Option<Instant>,
+    read: Read,
+    progress: Progress,
+}
+
+impl Stream {
+    #[inline]
+    fn capture<E>(
+        &mut self,
+        file: usize,
+        mut reader: CaptureReader,
+        each: &mut impl FnMut(&Frame<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.progress.capture(reader.format().compression.is_some());
+        while let Some(record) = reader.next() {
+            let record = match record {
+                Ok(record) => record,
+                Err(e) => {
+                    self.read.damage.push(e);
+                    break;
+                }
+            };
+            self.progress.packet(record.offset);
+            self.read.packets += 1;
+            self.read.bytes += u64::from(record.wire_len);
+            let (time, now) = self.tell(record.time);
+            each(&Frame { file, time, now, record })?;
+        }
+        self.progress.passed(reader.offset());
+        Ok(())
+    }
+
+    /// The packet's time, and what the clock shows then.
+    #[inline]
+    fn tell(&mut self, time: Option<Instant>) -> (Option<Instant>, Instant) {
+        match time {
+            Some(at) => {
+                self.time = Some(at);
+                self.read.earliest = Some(self.read.earliest.map_or(at, |e| e.min(at)));
+                self.read.latest = self.read.latest.max(Some(at));
+            }
+            None => self.read.without_time += 1,
+        }
+        let now = self.time.unwrap_or_default();
+        let now = match self.clock {
+            Clock::Capture => now,
+            Clock::Frozen => *self.frozen.get_or_insert(now),
+        };
+        (self.time, now)
+    }
+}

@@ -1,0 +1,11 @@
+//! Text for people.
+
+mod color;
+mod connection;
+mod summary;
+mod verdict;
+
+pub(crate) use color::Paint;
+pub(crate) use connection::{ENDED, EventLine, Listed};
+pub(crate) use summary::SummaryText;
+pub(crate) use verdict::{Comment, VerdictLine};

@@ -1,0 +1,10 @@
+//! The program, run as its users run it.
+
+mod annotate;
+mod events;
+mod explain;
+mod options;
+mod others;
+mod status;
+mod support;
+mod track;
