@@ -90,8 +90,12 @@ fn raw_sum(bytes: &[u8]) -> u64 {
     for word in words {
         total += u64::from(u32::from_ne_bytes(*word));
     }
-    let mut last = [0u8; 4];
-    last[..rest.len()].copy_from_slice(rest);
+    let last = match *rest {
+        [a, b, c] => [a, b, c, 0],
+        [a, b] => [a, b, 0, 0],
+        [a] => [a, 0, 0, 0],
+        _ => [0; 4],
+    };
     total + u64::from(u32::from_ne_bytes(last))
 }
 
@@ -174,12 +178,7 @@ impl Packet<'_> {
             return Err(NotCheckable(Unverifiable::Fragment));
         }
         let length = self.l4_len();
-        let mut plan = Plan {
-            pseudo: Some(self.protocol),
-            length,
-            covered: length,
-            field: 0,
-        };
+        let mut plan = Plan { pseudo: Some(self.protocol), length, covered: length, field: 0 };
         match (&self.l4, self.protocol, self.family) {
             (L4::Malformed { why, .. }, _, _) => {
                 let cut = matches!(why, L4Error::Cut);
@@ -256,10 +255,7 @@ impl Packet<'_> {
         if found == right {
             return Checksum::Ok;
         }
-        Checksum::BadCrc {
-            found: u32::from_be_bytes(found),
-            expected: u32::from_be_bytes(right),
-        }
+        Checksum::BadCrc { found: u32::from_be_bytes(found), expected: u32::from_be_bytes(right) }
     }
 }
 

@@ -150,6 +150,7 @@ impl<'a> Packet<'a> {
     /// What is checked is what a Linux host checks before its netfilter hooks (`ip_rcv`, `ip6_rcv`): version, header
     /// length, length field, IPv4 header checksum. A transport header that cannot be read is not an error here but an
     /// [`L4::Malformed`]: connection tracking calls such packets invalid rather than dropping them.
+    #[inline]
     pub fn parse(bytes: &'a [u8], wire_len: u32) -> Result<Self, IpError> {
         let wire_len = wire_len.max(bytes.len() as u32);
         match bytes.first() {
@@ -164,10 +165,7 @@ impl<'a> Packet<'a> {
     fn parse_v4(bytes: &'a [u8], wire_len: u32) -> Result<Self, IpError> {
         let kept = bytes.len() as u32;
         if wire_len < 20 {
-            return Err(IpError::HeaderShort {
-                there: wire_len,
-                need: 20,
-            });
+            return Err(IpError::HeaderShort { there: wire_len, need: 20 });
         }
         let Some(h) = bytes.first_chunk::<20>() else {
             return Err(IpError::Cut { kept });
@@ -177,10 +175,7 @@ impl<'a> Packet<'a> {
             return Err(IpError::HeaderLength(header as u8));
         }
         if wire_len < header {
-            return Err(IpError::HeaderShort {
-                there: wire_len,
-                need: header,
-            });
+            return Err(IpError::HeaderShort { there: wire_len, need: header });
         }
         if kept < header {
             return Err(IpError::Cut { kept });
@@ -199,10 +194,7 @@ impl<'a> Packet<'a> {
             len = wire_len;
         }
         if len > wire_len {
-            return Err(IpError::LengthBeyond {
-                says: len,
-                there: wire_len,
-            });
+            return Err(IpError::LengthBeyond { says: len, there: wire_len });
         }
         if len < header {
             return Err(IpError::LengthBelowHeader { says: len, header });
@@ -218,10 +210,7 @@ impl<'a> Packet<'a> {
         });
         let protocol = h[9];
         let l4 = match fragment {
-            Some(_) => L4::Malformed {
-                ports: None,
-                why: L4Error::Fragment,
-            },
+            Some(_) => L4::Malformed { ports: None, why: L4Error::Fragment },
             None => l4::parse(protocol, &bytes[header_len..], len - header),
         };
         Ok(Self {
@@ -241,15 +230,10 @@ impl<'a> Packet<'a> {
 
     fn parse_v6(bytes: &'a [u8], wire_len: u32) -> Result<Self, IpError> {
         if wire_len < 40 {
-            return Err(IpError::HeaderShort {
-                there: wire_len,
-                need: 40,
-            });
+            return Err(IpError::HeaderShort { there: wire_len, need: 40 });
         }
         let Some(h) = bytes.first_chunk::<40>() else {
-            return Err(IpError::Cut {
-                kept: bytes.len() as u32,
-            });
+            return Err(IpError::Cut { kept: bytes.len() as u32 });
         };
         let mut len = u32::from(u16::from_be_bytes([h[4], h[5]])) + 40;
         // Payload length zero: a jumbogram, or a super-packet (BIG TCP) if a hop-by-hop header does not say so; in
@@ -259,10 +243,7 @@ impl<'a> Packet<'a> {
             len = wire_len;
         }
         if len > wire_len {
-            return Err(IpError::LengthBeyond {
-                says: len,
-                there: wire_len,
-            });
+            return Err(IpError::LengthBeyond { says: len, there: wire_len });
         }
         let bytes = &bytes[..bytes.len().min(len as usize)];
         if h[6] == protocol::HOP_BY_HOP {
@@ -271,10 +252,7 @@ impl<'a> Packet<'a> {
         let walk = walk(bytes, len, h[6]);
         let partial = walk.fragment.is_some_and(|f| f.offset != 0 || f.more);
         let l4 = match walk.end {
-            Ok(()) if partial => L4::Malformed {
-                ports: None,
-                why: L4Error::Fragment,
-            },
+            Ok(()) if partial => L4::Malformed { ports: None, why: L4Error::Fragment },
             _ => walk.l4(bytes, len),
         };
         Ok(Self {
@@ -378,8 +356,19 @@ impl Walk {
 /// At a fragment header with a non-zero offset the walk ends: what follows is payload. As in Linux 6.18, only the
 /// bytes of a header that are needed to go on must be there, two (four of a fragment header); one whose length field
 /// reaches beyond the packet is passed over, and what it announces is then found to have no bytes.
+#[inline]
 pub(crate) fn walk(bytes: &[u8], len: u32, first: u8) -> Walk {
-    walk_from(bytes, len, first, 40, 6)
+    match first {
+        protocol::TCP | protocol::UDP | protocol::ICMPV6 => Walk {
+            protocol: first,
+            at: 40,
+            announced: 40,
+            fragment: None,
+            last_fragment: None,
+            end: Ok(()),
+        },
+        _ => walk_from(bytes, len, first, 40, 6),
+    }
 }
 
 /// [`walk`] from the header of type `first` at offset `at` on, which the byte at `chain_at` names.
@@ -439,14 +428,7 @@ pub(crate) fn walk_from(bytes: &[u8], len: u32, first: u8, at: usize, chain_at: 
         protocol = h[0];
         at += size;
     };
-    Walk {
-        protocol,
-        at: at.min(bytes.len()),
-        announced: at,
-        fragment,
-        last_fragment,
-        end,
-    }
+    Walk { protocol, at: at.min(bytes.len()), announced: at, fragment, last_fragment, end }
 }
 
 /// The error where a header of `protocol` needs the packet's bytes up to `need`, beyond those kept.

@@ -199,11 +199,7 @@ fn be32(b: &[u8], at: usize) -> u32 {
 /// The error for a header of `need` bytes when `bytes` of `len` are kept.
 fn short(bytes: &[u8], len: u32, need: u32) -> L4<'_> {
     let ports = (bytes.len() >= 4).then(|| (be16(bytes, 0), be16(bytes, 2)));
-    let why = if len >= need {
-        L4Error::Cut
-    } else {
-        L4Error::Short { there: len, need }
-    };
+    let why = if len >= need { L4Error::Cut } else { L4Error::Short { there: len, need } };
     L4::Malformed { ports, why }
 }
 
@@ -214,19 +210,10 @@ fn tcp(bytes: &[u8], len: u32) -> L4<'_> {
     let ports = Some((be16(h, 0), be16(h, 2)));
     let header = u32::from(h[12] >> 4) * 4;
     if header < 20 || header > len {
-        return L4::Malformed {
-            ports,
-            why: L4Error::DataOffset {
-                says: header,
-                there: len,
-            },
-        };
+        return L4::Malformed { ports, why: L4Error::DataOffset { says: header, there: len } };
     }
     let Some(options) = bytes.get(20..header as usize) else {
-        return L4::Malformed {
-            ports,
-            why: L4Error::Cut,
-        };
+        return L4::Malformed { ports, why: L4Error::Cut };
     };
     L4::Tcp(Tcp {
         sport: be16(h, 0),
@@ -241,12 +228,7 @@ fn tcp(bytes: &[u8], len: u32) -> L4<'_> {
 }
 
 fn udp_header(h: &[u8; 8]) -> Udp {
-    Udp {
-        sport: be16(h, 0),
-        dport: be16(h, 2),
-        length: be16(h, 4),
-        checksum: be16(h, 6),
-    }
+    Udp { sport: be16(h, 0), dport: be16(h, 2), length: be16(h, 4), checksum: be16(h, 6) }
 }
 
 fn udp(bytes: &[u8], len: u32) -> L4<'_> {
@@ -257,10 +239,7 @@ fn udp(bytes: &[u8], len: u32) -> L4<'_> {
     let says = u32::from(udp.length);
     if says > len || says < 8 {
         let why = L4Error::UdpLength { says, there: len };
-        return L4::Malformed {
-            ports: Some((udp.sport, udp.dport)),
-            why,
-        };
+        return L4::Malformed { ports: Some((udp.sport, udp.dport)), why };
     }
     L4::Udp(udp)
 }
@@ -273,38 +252,20 @@ fn udp_lite(bytes: &[u8], len: u32) -> L4<'_> {
     let ports = Some((udp.sport, udp.dport));
     let says = u32::from(udp.length);
     if says != 0 && (says < 8 || says > len) {
-        return L4::Malformed {
-            ports,
-            why: L4Error::Coverage { says, there: len },
-        };
+        return L4::Malformed { ports, why: L4Error::Coverage { says, there: len } };
     }
     if udp.checksum == 0 {
-        return L4::Malformed {
-            ports,
-            why: L4Error::CoverageWithoutChecksum,
-        };
+        return L4::Malformed { ports, why: L4Error::CoverageWithoutChecksum };
     }
     L4::Udp(udp)
 }
 
 fn icmp(bytes: &[u8], len: u32) -> L4<'_> {
     let Some(h) = bytes.first_chunk::<8>() else {
-        let why = if len >= 8 {
-            L4Error::Cut
-        } else {
-            L4Error::Short {
-                there: len,
-                need: 8,
-            }
-        };
+        let why = if len >= 8 { L4Error::Cut } else { L4Error::Short { there: len, need: 8 } };
         return L4::Malformed { ports: None, why };
     };
-    L4::Icmp(Icmp {
-        ty: h[0],
-        code: h[1],
-        id: be16(h, 4),
-        body: &bytes[8..],
-    })
+    L4::Icmp(Icmp { ty: h[0], code: h[1], id: be16(h, 4), body: &bytes[8..] })
 }
 
 fn sctp(bytes: &[u8], len: u32) -> L4<'_> {
@@ -312,39 +273,20 @@ fn sctp(bytes: &[u8], len: u32) -> L4<'_> {
         return short(bytes, len, 12);
     };
     let chunks = &bytes[12..];
-    L4::Sctp(Sctp {
-        sport: be16(h, 0),
-        dport: be16(h, 2),
-        tag: be32(h, 4),
-        chunks,
-    })
+    L4::Sctp(Sctp { sport: be16(h, 0), dport: be16(h, 2), tag: be32(h, 4), chunks })
 }
 
 fn gre(bytes: &[u8], len: u32) -> L4<'_> {
     let Some(h) = bytes.first_chunk::<4>() else {
         if len >= 4 {
-            return L4::Malformed {
-                ports: None,
-                why: L4Error::Cut,
-            };
+            return L4::Malformed { ports: None, why: L4Error::Cut };
         }
-        return L4::Gre(Gre {
-            version: 0,
-            protocol: 0,
-            call_id: None,
-        });
+        return L4::Gre(Gre { version: 0, protocol: 0, call_id: None });
     };
     let version = h[1] & 7;
     let call_id = bytes.get(6..8).map(|b| be16(b, 0));
     if version == 1 && call_id.is_none() && len >= 8 {
-        return L4::Malformed {
-            ports: None,
-            why: L4Error::Cut,
-        };
+        return L4::Malformed { ports: None, why: L4Error::Cut };
     }
-    L4::Gre(Gre {
-        version,
-        protocol: be16(h, 2),
-        call_id,
-    })
+    L4::Gre(Gre { version, protocol: be16(h, 2), call_id })
 }

@@ -156,15 +156,9 @@ impl<'a> Walk<'a> {
     #[cold]
     fn short(&self, need: u32) -> LinkError {
         if self.wire_len >= need {
-            LinkError::Cut {
-                kept: self.frame.len() as u32,
-                need,
-            }
+            LinkError::Cut { kept: self.frame.len() as u32, need }
         } else {
-            LinkError::Short {
-                there: self.wire_len,
-                need,
-            }
+            LinkError::Short { there: self.wire_len, need }
         }
     }
 
@@ -172,10 +166,7 @@ impl<'a> Walk<'a> {
     fn trim(&mut self, len: u32) -> Result<(), LinkError> {
         let end = self.at as u32 + len;
         if end > self.wire_len {
-            return Err(LinkError::Short {
-                there: self.wire_len,
-                need: end,
-            });
+            return Err(LinkError::Short { there: self.wire_len, need: end });
         }
         self.wire_len = end;
         self.frame = &self.frame[..self.frame.len().min(end as usize)];
@@ -229,6 +220,7 @@ impl<'a> Walk<'a> {
     ///
     /// A Linux host takes neither for IP on Ethernet; they are read here since captures hold them and whoever sent
     /// them meant IP.
+    #[inline(never)]
     fn llc(mut self) -> Result<Inner<'a>, LinkError> {
         let [dsap, ssap, control] = self.take::<3>()?;
         match (dsap, ssap, control) {
@@ -328,6 +320,7 @@ impl<'a> Walk<'a> {
     }
 
     /// PPPoE session (RFC 2516, section 4): its length field tells Ethernet padding apart.
+    #[inline(never)]
     fn pppoe(mut self) -> Result<Inner<'a>, LinkError> {
         let h = self.take::<6>()?;
         if h[0] != 0x11 {
@@ -343,6 +336,7 @@ impl<'a> Walk<'a> {
 
     /// MPLS label stack (RFC 3032) down to its bottom. Nothing says what follows; a version of 4 or 6 is taken for
     /// IP, as routers do that look below the stack (RFC 4928, section 3).
+    #[inline(never)]
     fn mpls(mut self) -> Result<Inner<'a>, LinkError> {
         loop {
             let entry = self.take::<4>()?;

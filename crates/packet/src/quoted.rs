@@ -129,9 +129,7 @@ pub fn redirect_quoted(body: &[u8]) -> Result<Quoted, RedirectError> {
             Ok(quoted_v6(packet)?)
         }
         [other, _, ..] => Err(RedirectError::OtherOption(*other)),
-        _ => Err(RedirectError::NoOption {
-            there: body.len() as u32 + 8,
-        }),
+        _ => Err(RedirectError::NoOption { there: body.len() as u32 + 8 }),
     }
 }
 
@@ -147,10 +145,7 @@ fn quoted_v4(body: &[u8]) -> Result<Quoted, QuoteError> {
     // A header length below five words is not refused either: the ports are then read from where it says.
     let header = usize::from(h[0] & 15) * 4;
     let Some(l4) = body.get(header..) else {
-        return Err(QuoteError::HeaderShort {
-            there,
-            need: header as u32,
-        });
+        return Err(QuoteError::HeaderShort { there, need: header as u32 });
     };
     Ok(Quoted {
         family: Family::V4,
@@ -187,19 +182,16 @@ fn transport(proto: u8, bytes: &[u8]) -> Result<QuotedL4, QuoteError> {
     match proto {
         protocol::TCP | protocol::UDP | protocol::UDP_LITE | protocol::SCTP => {
             match bytes.first_chunk::<4>() {
-                Some([a, b, c, d]) => Ok(QuotedL4::Ports(
-                    u16::from_be_bytes([*a, *b]),
-                    u16::from_be_bytes([*c, *d]),
-                )),
+                Some([a, b, c, d]) => {
+                    Ok(QuotedL4::Ports(u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d])))
+                }
                 None => Err(QuoteError::TransportShort { there, need: 4 }),
             }
         }
         protocol::ICMP | protocol::ICMPV6 => match bytes.first_chunk::<8>() {
-            Some([ty, code, _, _, hi, lo, _, _]) => Ok(QuotedL4::Icmp {
-                ty: *ty,
-                code: *code,
-                id: u16::from_be_bytes([*hi, *lo]),
-            }),
+            Some([ty, code, _, _, hi, lo, _, _]) => {
+                Ok(QuotedL4::Icmp { ty: *ty, code: *code, id: u16::from_be_bytes([*hi, *lo]) })
+            }
             None => Err(QuoteError::TransportShort { there, need: 8 }),
         },
         protocol::GRE => match l4::parse(protocol::GRE, bytes, there) {

@@ -75,10 +75,7 @@ impl Reassembler {
                 (
                     Family::V6,
                     L4::Malformed {
-                        why:
-                            L4Error::ExtensionCut {
-                                protocol: protocol::FRAGMENT,
-                            },
+                        why: L4Error::ExtensionCut { protocol: protocol::FRAGMENT },
                         ..
                     },
                 ) => self.drop(FragmentError::HeaderCut),
@@ -115,11 +112,7 @@ impl Reassembler {
             dst: packet.dst,
             id: fragment.id,
             // An IPv6 datagram is known without its protocol (RFC 8200, section 4.5).
-            protocol: if packet.family == Family::V4 {
-                packet.protocol
-            } else {
-                0
-            },
+            protocol: if packet.family == Family::V4 { packet.protocol } else { 0 },
             user,
         };
         self.gather(now, rules, key, &piece)

@@ -3,9 +3,7 @@
 /// An IPv4 packet from 10.0.0.1 to 10.0.0.2.
 pub(crate) fn ipv4(proto: u8, l4: &[u8]) -> Vec<u8> {
     let len = (20 + l4.len()) as u16;
-    let mut p = vec![
-        0x45, 0, 0, 0, 0x12, 0x34, 0, 0, 64, proto, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
-    ];
+    let mut p = vec![0x45, 0, 0, 0, 0x12, 0x34, 0, 0, 64, proto, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
     p[2..4].copy_from_slice(&len.to_be_bytes());
     finish_ipv4(&mut p);
     p.extend(l4);

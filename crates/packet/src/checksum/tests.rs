@@ -61,9 +61,7 @@ proptest! {
 }
 
 fn tcp_segment(payload: &[u8]) -> Vec<u8> {
-    let mut h = vec![
-        0x9c, 0x40, 0, 80, 0, 0, 0, 1, 0, 0, 0, 2, 0x50, 0x18, 1, 0, 0, 0, 0, 0,
-    ];
+    let mut h = vec![0x9c, 0x40, 0, 80, 0, 0, 0, 1, 0, 0, 0, 2, 0x50, 0x18, 1, 0, 0, 0, 0, 0];
     h.extend(payload);
     h
 }
@@ -77,11 +75,7 @@ fn check(v6: bool, proto: u8, l4: &[u8], rule: ChecksumRule) -> Checksum {
 /// Fills in the checksum of a whole segment by the naive sum over a pseudo-header written out.
 fn finish(l4: &mut [u8], v6: bool, proto: u8, field: usize) {
     let bytes = if v6 { ipv6(proto, l4) } else { ipv4(proto, l4) };
-    let mut all = if v6 {
-        bytes[8..40].to_vec()
-    } else {
-        bytes[12..20].to_vec()
-    };
+    let mut all = if v6 { bytes[8..40].to_vec() } else { bytes[12..20].to_vec() };
     all.extend((l4.len() as u32).to_be_bytes());
     all.extend(u32::from(proto).to_be_bytes());
     l4[field..field + 2].fill(0);
@@ -93,10 +87,7 @@ fn finish(l4: &mut [u8], v6: bool, proto: u8, field: usize) {
 #[test]
 fn known_sums() {
     // RFC 1071, section 3.
-    assert_eq!(
-        sum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]),
-        0xddf2
-    );
+    assert_eq!(sum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), 0xddf2);
     assert_eq!(sum(&[]), 0);
     assert_eq!(sum(&[0xab]), 0xab00);
     // RFC 3720, appendix B.4.
@@ -118,51 +109,29 @@ fn bad_ones_tell_what_would_be_right() {
     let right = u16::from_be_bytes([l4[16], l4[17]]);
     l4[16] ^= 0x55;
     let found = u16::from_be_bytes([l4[16], l4[17]]);
-    assert_eq!(
-        check(false, 6, &l4, ChecksumRule::Linux),
-        Checksum::Bad {
-            found,
-            expected: right
-        }
-    );
+    assert_eq!(check(false, 6, &l4, ChecksumRule::Linux), Checksum::Bad { found, expected: right });
 }
 
 #[test]
 fn udp_zero_is_absent_and_short_length_is_linux_bad() {
     let udp = |len: u8| vec![0, 53, 0, 54, 0, len, 0, 0, 1, 2, 3, 4];
-    assert_eq!(
-        check(true, 17, &udp(12), ChecksumRule::Linux),
-        Checksum::Absent
-    );
+    assert_eq!(check(true, 17, &udp(12), ChecksumRule::Linux), Checksum::Absent);
     let mut whole = udp(12);
     finish(&mut whole, false, 17, 6);
     assert_eq!(check(false, 17, &whole, ChecksumRule::Linux), Checksum::Ok);
-    assert_eq!(
-        check(false, 17, &whole, ChecksumRule::Standard),
-        Checksum::Ok
-    );
+    assert_eq!(check(false, 17, &whole, ChecksumRule::Standard), Checksum::Ok);
     // Two bytes behind the datagram that its length field ends.
     let mut short = udp(10);
     finish(&mut short[..10], false, 17, 6);
-    assert_eq!(
-        check(false, 17, &short, ChecksumRule::Standard),
-        Checksum::Ok
-    );
-    assert!(matches!(
-        check(false, 17, &short, ChecksumRule::Linux),
-        Checksum::Bad { .. }
-    ));
+    assert_eq!(check(false, 17, &short, ChecksumRule::Standard), Checksum::Ok);
+    assert!(matches!(check(false, 17, &short, ChecksumRule::Linux), Checksum::Bad { .. }));
 }
 
 #[test]
 fn udp_lite_by_either_rule() {
     let covered = |coverage: u8, proto: u8| {
         let mut l4 = vec![0, 53, 0, 54, 0, coverage, 0, 0, 1, 2, 3, 4];
-        let end = if coverage == 0 {
-            12
-        } else {
-            usize::from(coverage)
-        };
+        let end = if coverage == 0 { 12 } else { usize::from(coverage) };
         // The pseudo-header has the whole length, whatever is covered.
         let bytes = ipv4(136, &l4);
         let mut all = bytes[12..20].to_vec();
@@ -173,10 +142,7 @@ fn udp_lite_by_either_rule() {
         l4
     };
     for coverage in [0, 8, 10, 12] {
-        assert_eq!(
-            check(false, 136, &covered(coverage, 17), ChecksumRule::Linux),
-            Checksum::Ok
-        );
+        assert_eq!(check(false, 136, &covered(coverage, 17), ChecksumRule::Linux), Checksum::Ok);
         assert_eq!(
             check(false, 136, &covered(coverage, 136), ChecksumRule::Standard),
             Checksum::Ok
@@ -199,22 +165,13 @@ fn icmp_of_both_families() {
     v4[2..4].copy_from_slice(&sum.to_be_bytes());
     assert_eq!(check(false, 1, &v4, ChecksumRule::Linux), Checksum::Ok);
     v4[8] = 8;
-    assert!(matches!(
-        check(false, 1, &v4, ChecksumRule::Linux),
-        Checksum::Bad { .. }
-    ));
+    assert!(matches!(check(false, 1, &v4, ChecksumRule::Linux), Checksum::Bad { .. }));
     let mut v6 = vec![128, 0, 0, 0, 0, 1, 0, 2, 9];
     finish(&mut v6, true, 58, 2);
     assert_eq!(check(true, 58, &v6, ChecksumRule::Linux), Checksum::Ok);
     // The other family's ICMP is not looked at.
-    assert_eq!(
-        check(false, 58, &v6, ChecksumRule::Linux),
-        Checksum::NotCovered
-    );
-    assert_eq!(
-        check(true, 1, &v4, ChecksumRule::Linux),
-        Checksum::NotCovered
-    );
+    assert_eq!(check(false, 58, &v6, ChecksumRule::Linux), Checksum::NotCovered);
+    assert_eq!(check(true, 1, &v4, ChecksumRule::Linux), Checksum::NotCovered);
     // All zeros: the kernel sums the IP header along.
     assert_eq!(check(false, 1, &[0; 16], ChecksumRule::Linux), Checksum::Ok);
 }
@@ -240,40 +197,25 @@ fn what_cannot_be_checked_says_why() {
     finish(&mut l4, false, 6, 16);
     let bytes = ipv4(6, &l4);
     let cut = Packet::parse(&bytes[..bytes.len() - 1], bytes.len() as u32).unwrap();
-    assert_eq!(
-        cut.verify_checksum(),
-        Checksum::NotCheckable(Unverifiable::Cut)
-    );
+    assert_eq!(cut.verify_checksum(), Checksum::NotCheckable(Unverifiable::Cut));
     let cut = Packet::parse(&bytes[..30], bytes.len() as u32).unwrap();
-    assert_eq!(
-        cut.verify_checksum(),
-        Checksum::NotCheckable(Unverifiable::Cut)
-    );
+    assert_eq!(cut.verify_checksum(), Checksum::NotCheckable(Unverifiable::Cut));
     assert_eq!(
         check(false, 6, &l4[..19], ChecksumRule::Linux),
         Checksum::NotCheckable(Unverifiable::Malformed)
     );
-    assert_eq!(
-        check(false, 47, &[0; 8], ChecksumRule::Linux),
-        Checksum::NotCovered
-    );
+    assert_eq!(check(false, 47, &[0; 8], ChecksumRule::Linux), Checksum::NotCovered);
     let mut fragment = ipv4(6, &l4);
     fragment[6] = 0x20;
     crate::testing::finish_ipv4(&mut fragment);
     let packet = Packet::parse(&fragment, fragment.len() as u32).unwrap();
-    assert_eq!(
-        packet.verify_checksum(),
-        Checksum::NotCheckable(Unverifiable::Fragment)
-    );
+    assert_eq!(packet.verify_checksum(), Checksum::NotCheckable(Unverifiable::Fragment));
     // A super-packet without total length.
     let mut big = ipv4(6, &tcp_segment(&[0; 3000]));
     big[2..4].fill(0);
     crate::testing::finish_ipv4(&mut big);
     let packet = Packet::parse(&big, big.len() as u32).unwrap();
-    assert_eq!(
-        packet.verify_checksum(),
-        Checksum::NotCheckable(Unverifiable::Offloaded)
-    );
+    assert_eq!(packet.verify_checksum(), Checksum::NotCheckable(Unverifiable::Offloaded));
 }
 
 #[test]

@@ -42,27 +42,18 @@ fn what_cannot_be_passed_over() {
     assert_eq!(malformed(&ipv6(60, &[44, 5, 1, 4, 0, 0, 0, 0])), cut(60));
     assert_eq!(malformed(&ipv6(59, &[1, 2, 3])), L4Error::NoNextHeader);
     // A second fragment header with an offset.
-    let second = [
-        44, 0, 0, 0, 0, 0, 0, 77, 17, 0, 0, 8, 0, 0, 0, 9, 0, 1, 0, 2, 0, 9, 0, 0, 1,
-    ];
+    let second = [44, 0, 0, 0, 0, 0, 0, 77, 17, 0, 0, 8, 0, 0, 0, 9, 0, 1, 0, 2, 0, 9, 0, 0, 1];
     assert_eq!(malformed(&ipv6(44, &second)), L4Error::Fragment);
 }
 
 /// Dropped before connection tracking.
 #[test]
 fn a_hop_by_hop_header_must_fit() {
-    for (rest, says) in [
-        (&[17, 5, 1, 4, 0, 0, 0, 0][..], 88),
-        (&[17], 48),
-        (&[17, 1], 56),
-    ] {
+    for (rest, says) in [(&[17, 5, 1, 4, 0, 0, 0, 0][..], 88), (&[17], 48), (&[17, 1], 56)] {
         let bytes = ipv6(0, rest);
         assert_eq!(
             Packet::parse(&bytes, bytes.len() as u32).unwrap_err(),
-            IpError::HopByHop {
-                says,
-                there: bytes.len() as u32
-            }
+            IpError::HopByHop { says, there: bytes.len() as u32 }
         );
         // The capture's cut is no fault of the packet.
         let packet = Packet::parse(&bytes[..40], bytes.len() as u32);
@@ -77,16 +68,7 @@ fn a_cut_extension_header_is_the_captures_fault() {
     let bytes = ipv6(60, &[17, 0, 1, 4, 0, 0, 0, 0, 0, 1, 0, 2, 0, 8, 0, 0]);
     for kept in 40..56 {
         let packet = Packet::parse(&bytes[..kept], bytes.len() as u32).unwrap();
-        assert!(
-            matches!(
-                packet.l4,
-                L4::Malformed {
-                    why: L4Error::Cut,
-                    ..
-                }
-            ),
-            "{kept} {packet:?}"
-        );
+        assert!(matches!(packet.l4, L4::Malformed { why: L4Error::Cut, .. }), "{kept} {packet:?}");
     }
     assert!(matches!(Packet::parse(&bytes, 56).unwrap().l4, L4::Udp(_)));
 }

@@ -86,45 +86,20 @@ fn llc_and_snap() {
     assert_eq!((inner.bytes, inner.wire_len), (IP, IP.len() as u32));
     // A length beyond the frame is an error.
     assert_eq!(
-        open(
-            LinkType::ETHERNET,
-            &ethernet(&[0, 200, 0xaa, 0xaa, 3, 0, 0, 0, 8, 0])
-        ),
-        Err(LinkError::Short {
-            there: 32,
-            need: 214
-        })
+        open(LinkType::ETHERNET, &ethernet(&[0, 200, 0xaa, 0xaa, 3, 0, 0, 0, 8, 0])),
+        Err(LinkError::Short { there: 32, need: 214 })
     );
-    let cdp = not_ip(
-        LinkType::ETHERNET,
-        &ethernet(&snap([0, 0, 0x0c], [0x20, 0])),
-    );
-    assert_eq!(
-        cdp,
-        NotIp::Snap {
-            oui: 0x0c,
-            ty: 0x2000
-        }
-    );
+    let cdp = not_ip(LinkType::ETHERNET, &ethernet(&snap([0, 0, 0x0c], [0x20, 0])));
+    assert_eq!(cdp, NotIp::Snap { oui: 0x0c, ty: 0x2000 });
     assert_eq!(cdp.to_string(), "CDP");
     let stp = not_ip(LinkType::ETHERNET, &ethernet(&[0, 13, 0x42, 0x42, 3]));
-    assert_eq!(
-        stp,
-        NotIp::Llc {
-            dsap: 0x42,
-            ssap: 0x42
-        }
-    );
+    assert_eq!(stp, NotIp::Llc { dsap: 0x42, ssap: 0x42 });
     finds_ip(LinkType::ETHERNET, &ethernet(&[0, 13, 6, 6, 3]));
 }
 
 #[test]
 fn other_ether_types_have_names() {
-    let says = |ty: [u8; 2]| {
-        open(LinkType::ETHERNET, &ethernet(&ty))
-            .unwrap_err()
-            .to_string()
-    };
+    let says = |ty: [u8; 2]| open(LinkType::ETHERNET, &ethernet(&ty)).unwrap_err().to_string();
     assert_eq!(says([0x08, 0x06]), "not IP: ARP");
     assert_eq!(says([0x88, 0xcc]), "not IP: LLDP");
     assert_eq!(says([0x88, 0x8e]), "not IP: EAPOL (802.1X)");
@@ -151,16 +126,10 @@ fn pppoe_session_and_discovery() {
     assert_eq!(not_ip(LinkType::ETHERNET, &padt), NotIp::PppoeDiscovery);
     let mut version = frame.clone();
     version[14] = 0x21;
-    assert_eq!(
-        not_ip(LinkType::ETHERNET, &version),
-        NotIp::PppoeVersion(0x21)
-    );
+    assert_eq!(not_ip(LinkType::ETHERNET, &version), NotIp::PppoeVersion(0x21));
     let mut long = frame.clone();
     long[19] = 13;
-    assert!(matches!(
-        open(LinkType::ETHERNET, &long),
-        Err(LinkError::Short { .. })
-    ));
+    assert!(matches!(open(LinkType::ETHERNET, &long), Err(LinkError::Short { .. })));
     let mut lcp = frame;
     (lcp[20], lcp[21]) = (0xc0, 0x21);
     assert_eq!(not_ip(LinkType::ETHERNET, &lcp).to_string(), "PPP LCP");
@@ -175,23 +144,14 @@ fn mpls_stacks() {
     let mut frame = ethernet(&[0x88, 0x47, 0, 1, 1, 64]);
     finds_ip(LinkType::MPLS, &frame[14..]);
     frame[18] = 0;
-    assert_eq!(
-        not_ip(LinkType::ETHERNET, &frame).to_string(),
-        "MPLS pseudowire"
-    );
+    assert_eq!(not_ip(LinkType::ETHERNET, &frame).to_string(), "MPLS pseudowire");
     frame[18] = 0x91;
-    assert_eq!(
-        not_ip(LinkType::ETHERNET, &frame),
-        NotIp::Mpls { nibble: 9 }
-    );
+    assert_eq!(not_ip(LinkType::ETHERNET, &frame), NotIp::Mpls { nibble: 9 });
     // No bottom of the stack.
     let endless = ethernet(&[0x88, 0x47, 0, 1, 0, 64, 0, 1, 0, 64]);
     assert!(matches!(
         open(LinkType::ETHERNET, &endless[..22]),
-        Err(LinkError::Short {
-            there: 22,
-            need: 26
-        })
+        Err(LinkError::Short { there: 22, need: 26 })
     ));
     finds_ip(LinkType::PPP, &frame_of_ppp(&[0x02, 0x81, 0, 1, 1, 64]));
     finds_ip(LinkType::PPP, &frame_of_ppp(&[0x02, 0x83, 0, 1, 1, 64]));
@@ -218,14 +178,8 @@ fn ppp_forms() {
     }
     finds_ip(LinkType::PPP_HDLC, &frame(&[0x0f, 0, 8, 0]));
     finds_ip(LinkType::C_HDLC, &frame(&[0x8f, 0, 0x86, 0xdd]));
-    assert_eq!(
-        not_ip(LinkType::PPP, &[0xc2, 0x23, 1]).to_string(),
-        "PPP CHAP"
-    );
-    assert_eq!(
-        not_ip(LinkType::PPP, &[0x12, 0x34, 1]).to_string(),
-        "PPP protocol 0x1234"
-    );
+    assert_eq!(not_ip(LinkType::PPP, &[0xc2, 0x23, 1]).to_string(), "PPP CHAP");
+    assert_eq!(not_ip(LinkType::PPP, &[0x12, 0x34, 1]).to_string(), "PPP protocol 0x1234");
 }
 
 #[test]
@@ -245,18 +199,9 @@ fn cooked_captures() {
     finds_ip(LinkType::LINUX_SLL, &v1([0, 1], [8, 0]));
     finds_ip(LinkType::LINUX_SLL2, &v2([0, 1], [0x86, 0xdd]));
     // Netlink: the protocol field holds a netlink family, whatever its value.
-    assert_eq!(
-        not_ip(LinkType::LINUX_SLL, &v1([3, 0x38], [8, 0])).to_string(),
-        "netlink messages"
-    );
-    assert_eq!(
-        not_ip(LinkType::LINUX_SLL2, &v2([0, 1], [8, 6])).to_string(),
-        "ARP"
-    );
-    assert_eq!(
-        not_ip(LinkType::LINUX_SLL, &v1([0, 1], [0, 0x0c])).to_string(),
-        "CAN"
-    );
+    assert_eq!(not_ip(LinkType::LINUX_SLL, &v1([3, 0x38], [8, 0])).to_string(), "netlink messages");
+    assert_eq!(not_ip(LinkType::LINUX_SLL2, &v2([0, 1], [8, 6])).to_string(), "ARP");
+    assert_eq!(not_ip(LinkType::LINUX_SLL, &v1([0, 1], [0, 0x0c])).to_string(), "CAN");
     let mut tagged = v1([0, 1], [0x81, 0]);
     tagged.splice(16..16, [0, 5, 8, 0]);
     assert_eq!(finds_ip(LinkType::LINUX_SLL, &tagged).vlan, Some(5));
@@ -270,14 +215,8 @@ fn loopback_families_in_both_byte_orders() {
             finds_ip(link, &frame(&[family, 0, 0, 0]));
         }
     }
-    assert_eq!(
-        not_ip(LinkType::NULL, &frame(&[7, 0, 0, 0])),
-        NotIp::Family(7)
-    );
-    assert_eq!(
-        not_ip(LinkType::LOOP, &frame(&[0, 0, 0, 7])),
-        NotIp::Family(7)
-    );
+    assert_eq!(not_ip(LinkType::NULL, &frame(&[7, 0, 0, 0])), NotIp::Family(7));
+    assert_eq!(not_ip(LinkType::LOOP, &frame(&[0, 0, 0, 7])), NotIp::Family(7));
 }
 
 #[test]
@@ -292,10 +231,7 @@ fn raw_ip() {
 fn unsupported_types_are_named() {
     let e = open(LinkType(127), IP).unwrap_err();
     assert_eq!(e, LinkError::Unsupported(LinkType(127)));
-    assert_eq!(
-        e.to_string(),
-        "link type IEEE802_11_RADIOTAP (127) is not supported"
-    );
+    assert_eq!(e.to_string(), "link type IEEE802_11_RADIOTAP (127) is not supported");
     assert_eq!(
         open(LinkType(40_000), IP).unwrap_err().to_string(),
         "link type unknown (40000) is not supported"

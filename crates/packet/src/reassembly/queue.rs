@@ -104,11 +104,7 @@ const fn fragment_charge(packet_len: u32) -> usize {
     const SMALL_HEAD: usize = 576;
     const DESCRIPTOR: usize = 256;
     let head = packet_len as usize + 400;
-    let class = if head <= SMALL_HEAD {
-        SMALL_HEAD
-    } else {
-        head.next_power_of_two()
-    };
+    let class = if head <= SMALL_HEAD { SMALL_HEAD } else { head.next_power_of_two() };
     class + DESCRIPTOR
 }
 
@@ -135,12 +131,7 @@ impl Queue {
 
     /// Empties it but keeps its buffers.
     pub(super) fn clear(&mut self) {
-        let Self {
-            mut data,
-            mut stored,
-            mut runs,
-            ..
-        } = core::mem::take(self);
+        let Self { mut data, mut stored, mut runs, .. } = core::mem::take(self);
         data.clear();
         stored.clear();
         runs.clear();
@@ -307,11 +298,7 @@ impl Queue {
                 out[1] |= mark;
                 out[2..4].copy_from_slice(&limited);
                 // "Don't fragment" stays if the largest fragment had it.
-                let flags = if self.max_df_size == self.max_size {
-                    0x40
-                } else {
-                    0
-                };
+                let flags = if self.max_df_size == self.max_size { 0x40 } else { 0 };
                 out[6..8].copy_from_slice(&[flags, 0]);
                 out[10..12].fill(0);
                 let sum = !checksum::sum(&out[..header.len as usize]);
@@ -323,10 +310,7 @@ impl Queue {
                 out[header.chain_at as usize] = header.next;
             }
         }
-        Ok(Facts {
-            len,
-            fragments: self.fragments(),
-        })
+        Ok(Facts { len, fragments: self.fragments() })
     }
 
     fn assemble(&mut self, header: Header, out: &mut Vec<u8>) {

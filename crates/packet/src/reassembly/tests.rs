@@ -58,14 +58,7 @@ fn letters(v6: bool, cuts: &[(usize, usize, bool)]) -> String {
     let mut r = Reassembler::default();
     cuts.iter()
         .map(|&(from, to, more)| {
-            let bytes = Cut {
-                v6,
-                id: 7,
-                from,
-                to,
-                more,
-            }
-            .packet(&whole);
+            let bytes = Cut { v6, id: 7, from, to, more }.packet(&whole);
             match push(&mut r, AT, &bytes) {
                 Outcome::Waiting => 'W',
                 Outcome::Complete(d) => {
@@ -98,44 +91,14 @@ fn as_the_kernel_did() {
         (&[(64, 96, L), (32, 64, M), (0, 32, M)], "WWC", "WWC"),
         (&[(0, 32, M), (0, 32, M), (32, 96, L)], "WUC", "WUC"),
         // Within a run, or across the seam of two appended ones: a duplicate.
-        (
-            &[(0, 32, M), (32, 64, M), (8, 24, M), (64, 96, L)],
-            "WWUC",
-            "WWUC",
-        ),
-        (
-            &[(0, 32, M), (32, 64, M), (24, 40, M), (64, 96, L)],
-            "WWUC",
-            "WWUC",
-        ),
+        (&[(0, 32, M), (32, 64, M), (8, 24, M), (64, 96, L)], "WWUC", "WWUC"),
+        (&[(0, 32, M), (32, 64, M), (24, 40, M), (64, 96, L)], "WWUC", "WWUC"),
         // Across the seam of two that came in the other order: an overlap.
-        (
-            &[(32, 64, M), (0, 32, M), (24, 40, M), (64, 96, L)],
-            "WWOW",
-            "WWOW",
-        ),
-        (
-            &[(0, 32, M), (24, 64, M), (32, 64, M), (64, 96, L)],
-            "WOWW",
-            "WOWW",
-        ),
-        (
-            &[
-                (0, 32, M),
-                (24, 64, M),
-                (0, 32, M),
-                (32, 64, M),
-                (64, 96, L),
-            ],
-            "WOWWC",
-            "WOWWC",
-        ),
+        (&[(32, 64, M), (0, 32, M), (24, 40, M), (64, 96, L)], "WWOW", "WWOW"),
+        (&[(0, 32, M), (24, 64, M), (32, 64, M), (64, 96, L)], "WOWW", "WOWW"),
+        (&[(0, 32, M), (24, 64, M), (0, 32, M), (32, 64, M), (64, 96, L)], "WOWWC", "WOWWC"),
         // Beyond the end, other ends.
-        (
-            &[(64, 80, L), (80, 96, M), (0, 32, M), (32, 64, M)],
-            "WBWW",
-            "WBWC",
-        ),
+        (&[(64, 80, L), (80, 96, M), (0, 32, M), (32, 64, M)], "WBWW", "WBWC"),
         (&[(64, 80, L), (80, 96, L), (0, 64, M)], "WLW", "WLC"),
         (&[(64, 96, L), (64, 80, L), (0, 64, M)], "WLW", "WLC"),
         // Not a multiple of eight.
@@ -145,16 +108,8 @@ fn as_the_kernel_did() {
         (&[(0, 32, M), (32, 32, M), (32, 96, L)], "WEW", "WEC"),
         (&[(0, 96, M), (96, 96, L)], "WE", "WE"),
         // A duplicate that says where the end is.
-        (
-            &[(0, 32, M), (32, 96, M), (64, 96, L), (0, 32, M)],
-            "WWUU",
-            "WWUU",
-        ),
-        (
-            &[(0, 32, M), (32, 88, M), (64, 88, L), (88, 96, L)],
-            "WWUL",
-            "WWUL",
-        ),
+        (&[(0, 32, M), (32, 96, M), (64, 96, L), (0, 32, M)], "WWUU", "WWUU"),
+        (&[(0, 32, M), (32, 88, M), (64, 88, L), (88, 96, L)], "WWUL", "WWUL"),
         // Small first fragment.
         (&[(0, 8, M), (8, 96, L)], "WC", "WC"),
     ];
@@ -170,10 +125,7 @@ fn as_the_kernel_did() {
 fn atomic_fragments_that_contradict_an_empty_one() {
     let mut r = Reassembler::default();
     let empty = ipv6(44, &[59, 0, 0, 0, 0, 0, 3, 0x87]);
-    assert_eq!(
-        push(&mut r, AT, &empty),
-        Outcome::Dropped(FragmentError::Empty { offset: 0 })
-    );
+    assert_eq!(push(&mut r, AT, &empty), Outcome::Dropped(FragmentError::Empty { offset: 0 }));
     let full = ipv6(44, b"\x3b\0\0\0\0\0\x03\x8712345678");
     assert_eq!(
         push(&mut r, AT, &full),
@@ -198,10 +150,7 @@ fn first_fragments_without_all_headers_pass() {
             let bytes = ipv6(44, &rest);
             let outcome = push(&mut r, AT, &bytes);
             assert_eq!(
-                matches!(
-                    outcome,
-                    Outcome::PassThrough(PassThrough::HeadersTruncated { .. })
-                ),
+                matches!(outcome, Outcome::PassThrough(PassThrough::HeadersTruncated { .. })),
                 passes,
                 "{proto} {len} {outcome:?}"
             );
@@ -211,61 +160,34 @@ fn first_fragments_without_all_headers_pass() {
     let options = ipv6(44, &[60, 0, 0, 1, 0, 0, 0, 1, 17, 1, 1, 4, 0, 0, 0, 0]);
     assert_eq!(
         push(&mut Reassembler::default(), AT, &options),
-        Outcome::PassThrough(PassThrough::HeadersTruncated {
-            need: 72,
-            there: 56
-        })
+        Outcome::PassThrough(PassThrough::HeadersTruncated { need: 72, there: 56 })
     );
     // "No next header" is collected like data.
     let none = ipv6(44, b"\x3b\0\0\x01\0\0\0\x0112345678");
-    assert_eq!(
-        push(&mut Reassembler::default(), AT, &none),
-        Outcome::Waiting
-    );
+    assert_eq!(push(&mut Reassembler::default(), AT, &none), Outcome::Waiting);
 }
 
 #[test]
 fn passed_fragments_can_be_judged() {
     let bytes = ipv6(44, &[253, 0, 0, 1, 0, 0, 0, 1]);
     let packet = Packet::parse(&bytes, bytes.len() as u32).unwrap();
-    assert!(matches!(
-        packet.l4,
-        L4::Malformed {
-            why: L4Error::Fragment,
-            ..
-        }
-    ));
+    assert!(matches!(packet.l4, L4::Malformed { why: L4Error::Fragment, .. }));
     assert!(matches!(packet.unassembled().l4, L4::Other));
     let whole = datagram(16);
-    let bytes = Cut {
-        v6: true,
-        id: 1,
-        from: 0,
-        to: 12,
-        more: true,
-    }
-    .packet(&whole);
+    let bytes = Cut { v6: true, id: 1, from: 0, to: 12, more: true }.packet(&whole);
     let packet = Packet::parse(&bytes, bytes.len() as u32).unwrap();
     assert!(matches!(
         packet.unassembled().l4,
         L4::Malformed {
             ports: Some((0x1234, 53)),
-            why: L4Error::UdpLength {
-                says: 16,
-                there: 12
-            }
+            why: L4Error::UdpLength { says: 16, there: 12 }
         }
     ));
 }
 
 #[test]
 fn cut_fragment_headers_and_jumbograms() {
-    for rest in [
-        &[][..],
-        &[17, 0, 0],
-        &[17, 0, 0, 8],
-        &[17, 0, 0, 8, 0, 0, 0],
-    ] {
+    for rest in [&[][..], &[17, 0, 0], &[17, 0, 0, 8], &[17, 0, 0, 8, 0, 0, 0]] {
         let outcome_of = ipv6(44, rest);
         let mut r = Reassembler::default();
         assert_eq!(
@@ -276,10 +198,7 @@ fn cut_fragment_headers_and_jumbograms() {
     }
     // With offset zero the kernel lets it through.
     let bytes = ipv6(44, &[251, 0, 0, 0]);
-    assert_eq!(
-        push(&mut Reassembler::default(), AT, &bytes),
-        Outcome::NotFragment
-    );
+    assert_eq!(push(&mut Reassembler::default(), AT, &bytes), Outcome::NotFragment);
     let mut jumbo = ipv6(44, &[17, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
     jumbo[4..6].fill(0);
     jumbo.resize(2000, 0);
@@ -299,14 +218,7 @@ fn all_of(v6: bool, len: usize, step: usize) -> Result<usize, FragmentError> {
     let mut r = Reassembler::default();
     for from in (0..len).step_by(step) {
         let to = len.min(from + step);
-        let bytes = Cut {
-            v6,
-            id: 9,
-            from,
-            to,
-            more: to < len,
-        }
-        .packet(&whole);
+        let bytes = Cut { v6, id: 9, from, to, more: to < len }.packet(&whole);
         match push(&mut r, AT, &bytes) {
             Outcome::Waiting => {}
             Outcome::Complete(d) => {
@@ -323,19 +235,10 @@ fn all_of(v6: bool, len: usize, step: usize) -> Result<usize, FragmentError> {
 #[test]
 fn the_largest_datagrams() {
     assert_eq!(all_of(false, 65_515, 1400), Ok(65_535));
-    assert_eq!(
-        all_of(false, 65_516, 1400),
-        Err(FragmentError::TooLong { len: 65_536 })
-    );
-    assert_eq!(
-        all_of(false, 65_528, 24),
-        Err(FragmentError::TooLong { len: 65_548 })
-    );
+    assert_eq!(all_of(false, 65_516, 1400), Err(FragmentError::TooLong { len: 65_536 }));
+    assert_eq!(all_of(false, 65_528, 24), Err(FragmentError::TooLong { len: 65_548 }));
     assert_eq!(all_of(true, 65_535, 1400), Ok(65_575));
-    assert_eq!(
-        all_of(true, 65_536, 1400),
-        Err(FragmentError::Offset { end: 65_536 })
-    );
+    assert_eq!(all_of(true, 65_536, 1400), Err(FragmentError::Offset { end: 65_536 }));
 }
 
 #[test]
@@ -345,16 +248,8 @@ fn ecn_bits_are_merged_or_refused() {
         let mut answers = Vec::new();
         for v6 in [false, true] {
             let mut r = Reassembler::default();
-            let mut parts = [(0, 16, true), (16, 32, false)].map(|(from, to, more)| {
-                Cut {
-                    v6,
-                    id: 1,
-                    from,
-                    to,
-                    more,
-                }
-                .packet(&whole)
-            });
+            let mut parts = [(0, 16, true), (16, 32, false)]
+                .map(|(from, to, more)| Cut { v6, id: 1, from, to, more }.packet(&whole));
             for (p, ecn) in parts.iter_mut().zip([first, second]) {
                 if v6 {
                     p[1] |= ecn << 4;
@@ -367,11 +262,7 @@ fn ecn_bits_are_merged_or_refused() {
             answers.push(match push(&mut r, AT, &parts[1]) {
                 Outcome::Complete(d) => {
                     assert!(Packet::parse(d.bytes, d.len).is_ok());
-                    Ok(if v6 {
-                        d.bytes[1] >> 4 & 3
-                    } else {
-                        d.bytes[1] & 3
-                    })
+                    Ok(if v6 { d.bytes[1] >> 4 & 3 } else { d.bytes[1] & 3 })
                 }
                 Outcome::Dropped(e) => Err(e),
                 other => panic!("{other:?}"),
@@ -391,13 +282,7 @@ fn ecn_bits_are_merged_or_refused() {
 #[test]
 fn headers_are_rebuilt() {
     let whole = datagram(32);
-    let cut = |v6, from, to| Cut {
-        v6,
-        id: 0x1234,
-        from,
-        to,
-        more: to < 32,
-    };
+    let cut = |v6, from, to| Cut { v6, id: 0x1234, from, to, more: to < 32 };
     let mut r = Reassembler::default();
     push(&mut r, AT, &cut(false, 16, 32).packet(&whole));
     let Outcome::Complete(d) = push(&mut r, AT, &cut(false, 0, 16).packet(&whole)) else {
@@ -423,22 +308,8 @@ fn headers_are_rebuilt() {
 fn users_protocols_and_families_are_kept_apart() {
     let whole = datagram(32);
     let mut r = Reassembler::default();
-    let first = Cut {
-        v6: false,
-        id: 1,
-        from: 0,
-        to: 16,
-        more: true,
-    }
-    .packet(&whole);
-    let second = Cut {
-        v6: false,
-        id: 1,
-        from: 16,
-        to: 32,
-        more: false,
-    }
-    .packet(&whole);
+    let first = Cut { v6: false, id: 1, from: 0, to: 16, more: true }.packet(&whole);
+    let second = Cut { v6: false, id: 1, from: 16, to: 32, more: false }.packet(&whole);
     push(&mut r, AT, &first);
     let packet = Packet::parse(&second, second.len() as u32).unwrap();
     assert_eq!(r.push(AT, &packet, 1), Outcome::Waiting);
@@ -447,22 +318,8 @@ fn users_protocols_and_families_are_kept_apart() {
     other[9] = 253;
     finish_ipv4(&mut other);
     assert_eq!(push(&mut r, AT, &other), Outcome::Waiting);
-    let first = Cut {
-        v6: true,
-        id: 1,
-        from: 0,
-        to: 16,
-        more: true,
-    }
-    .packet(&whole);
-    let mut second = Cut {
-        v6: true,
-        id: 1,
-        from: 16,
-        to: 32,
-        more: false,
-    }
-    .packet(&whole);
+    let first = Cut { v6: true, id: 1, from: 0, to: 16, more: true }.packet(&whole);
+    let mut second = Cut { v6: true, id: 1, from: 16, to: 32, more: false }.packet(&whole);
     second[40] = 253;
     push(&mut r, AT, &first);
     assert!(matches!(push(&mut r, AT, &second), Outcome::Complete(_)));
@@ -472,16 +329,7 @@ fn users_protocols_and_families_are_kept_apart() {
 fn a_cut_fragment_ends_the_bytes_not_the_datagram() {
     let whole = datagram(96);
     for v6 in [false, true] {
-        let cut = |from, to| {
-            Cut {
-                v6,
-                id: 7,
-                from,
-                to,
-                more: to < 96,
-            }
-            .packet(&whole)
-        };
+        let cut = |from, to| Cut { v6, id: 7, from, to, more: to < 96 }.packet(&whole);
         let header = if v6 { 40 } else { 20 };
         for backwards in [false, true] {
             let mut r = Reassembler::default();
