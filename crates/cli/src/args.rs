@@ -118,22 +118,16 @@ pub(crate) struct Tracker {
 
 #[derive(Debug, Args)]
 pub(crate) struct Track {
-    #[command(flatten)]
-    pub(crate) shared: Shared,
-
     /// List connections that ended, too, as they end, before those that are left
     #[arg(long)]
     pub(crate) ended: bool,
+
+    #[command(flatten)]
+    pub(crate) shared: Shared,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    #[command(flatten)]
-    pub(crate) shared: Shared,
-
-    #[command(flatten)]
-    pub(crate) which: Which,
-
     /// Write the same packets, all of them, with the verdict as a comment each (Wireshark:
     /// frame.comment contains "INVALID")
     #[arg(long, value_name = "OUT.pcapng")]
@@ -142,6 +136,12 @@ pub(crate) struct Explain {
     /// Print no lines, for use with --annotate
     #[arg(short, long, requires = "annotate")]
     pub(crate) quiet: bool,
+
+    #[command(flatten)]
+    pub(crate) which: Which,
+
+    #[command(flatten)]
+    pub(crate) shared: Shared,
 }
 
 /// Which packets are printed. All are tracked.

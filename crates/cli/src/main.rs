@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     let mut out = Out::new();
     let result = commands::run(cli.command, &mut out);
     // What was printed goes out before errors, so that they stand behind it.
-    let closed = out.close();
+    let closed = out.flush();
     match (result, closed) {
         (Err(e), _) => failed(&e),
         (Ok(damage), Err(e)) => {

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 
 use crate::setup::{Setup, is_stdin};
 
@@ -59,12 +59,14 @@ impl Progress {
 
     #[cold]
     fn show(&mut self, offset: u64) {
-        if self.started.elapsed() < PATIENCE {
+        let elapsed = self.started.elapsed();
+        if elapsed < PATIENCE {
             return;
         }
-        let total = self.total;
+        let (total, done) = (self.total, self.before + offset);
         let bar = self.bar.get_or_insert_with(|| bar(total));
-        bar.set_position(self.before + offset);
+        bar.set_message(message(elapsed, done, total));
+        bar.set_position(done);
     }
 
     /// A capture of `bytes` is done.
@@ -81,14 +83,39 @@ impl Progress {
 
 fn bar(total: Option<u64>) -> ProgressBar {
     let (bar, template) = match total {
-        Some(total) => (
-            ProgressBar::new(total),
-            "{bar:30} {bytes} of {total_bytes}, {binary_bytes_per_sec}, {eta} left",
-        ),
-        None => (ProgressBar::new_spinner(), "{spinner} {bytes}, {binary_bytes_per_sec}"),
+        Some(total) => (ProgressBar::new(total), "{bar:30} {bytes} of {total_bytes}, {msg}"),
+        None => (ProgressBar::new_spinner(), "{spinner} {bytes}, {msg}"),
     };
     match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
+    }
+}
+
+/// Speed and time left, by the mean so far: the bar is not there from the start, so it cannot tell.
+fn message(elapsed: Duration, done: u64, total: Option<u64>) -> String {
+    let speed = done as f64 / elapsed.as_secs_f64();
+    let per_second = HumanBytes(speed as u64);
+    match total {
+        Some(total) => {
+            let left = total.saturating_sub(done) as f64 / speed.max(1.0);
+            format!("{per_second}/s, {left:.0} s left")
+        }
+        None => format!("{per_second}/s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speed_and_time_left() {
+        let two = Duration::from_secs(2);
+        assert_eq!(message(two, 2048, Some(10_240)), "1.00 KiB/s, 8 s left");
+        assert_eq!(message(two, 2048, None), "1.00 KiB/s");
+        // The file grew, or nothing was read yet.
+        assert_eq!(message(two, 4096, Some(2048)), "2.00 KiB/s, 0 s left");
+        assert_eq!(message(two, 0, Some(10)), "0 B/s, 10 s left");
     }
 }

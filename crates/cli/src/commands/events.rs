@@ -1,6 +1,6 @@
 //! `events`: what happens to connections.
 
-use std::io::{self, Write};
+use std::io;
 
 use fourtuple::conntrack::{EndReason, Event, EventBits, EventKind, ReceivePath};
 
@@ -47,10 +47,7 @@ impl Printer<'_> {
     fn waiting(&mut self, path: &mut ReceivePath, packet: Option<u64>) -> io::Result<()> {
         while let Some(event) = path.conntrack_mut().next_event() {
             match self.style.format {
-                Format::Text => {
-                    write!(self.out, "{}", EventLine(&event))?;
-                    self.out.end_line()?;
-                }
+                Format::Text => self.out.line(EventLine(&event))?,
                 Format::Ndjson => self.json(&event, packet)?,
             }
         }
@@ -88,10 +85,7 @@ impl Printer<'_> {
 
     fn loss(&mut self, lost: u64) -> io::Result<()> {
         match self.style.format {
-            Format::Text => {
-                write!(self.out, "# {lost} events lost: no room for them")?;
-                self.out.end_line()
-            }
+            Format::Text => self.out.line(format_args!("# {lost} events lost: no room for them")),
             Format::Ndjson => self.out.json(&schema::Lost { lost }),
         }
     }

@@ -1,7 +1,7 @@
 //! `explain`: a line a packet.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::PathBuf;
 
 use fourtuple::conntrack::{Connection, Verdict, protocol_name};
@@ -103,20 +103,17 @@ impl<'a> Printer<'a> {
     fn text(&mut self, line: &Line<'_>) -> io::Result<()> {
         let file = line.frame.file;
         if self.names.len() > 1 && self.named != Some(file) {
-            write!(self.out, "==> {} <==", self.names[file])?;
-            self.out.end_line()?;
+            self.out.line(format_args!("==> {} <==", self.names[file]))?;
             self.named = Some(file);
         }
-        let line = VerdictLine {
+        self.out.line(VerdictLine {
             number: line.frame.record.number,
             time: line.frame.time.map(|at| self.packets.stamp(at)),
             verdict: line.verdict,
             connection: line.connection,
             look: &line.look,
             paint: Paint(self.setup.style.color),
-        };
-        write!(self.out, "{line}")?;
-        self.out.end_line()
+        })
     }
 
     fn json(&mut self, line: &Line<'_>) -> io::Result<()> {

@@ -1,7 +1,5 @@
 //! `reasons`: the closed set, explained.
 
-use std::io::Write;
-
 use fourtuple::conntrack::{Reason, VerdictKind};
 use textwrap::Options;
 
@@ -28,13 +26,11 @@ pub(crate) fn run(args: &Reasons, out: &mut Out) -> anyhow::Result<()> {
         }
         let kind = reason.verdicts().first().copied().unwrap_or(VerdictKind::Skipped);
         if i > 0 {
-            out.end_line()?;
+            out.line("")?;
         }
         let word = Paint(style.color).verdict(kind, reason);
-        write!(out, "{word} ({})", verdicts.join(" or "))?;
-        out.end_line()?;
-        out.write_all(textwrap::fill(reason.explanation(), &indented).as_bytes())?;
-        out.end_line()?;
+        out.line(format_args!("{word} ({})", verdicts.join(" or ")))?;
+        out.line(textwrap::fill(reason.explanation(), &indented))?;
     }
     Ok(())
 }

@@ -1,7 +1,5 @@
 //! `--settings`: the names that `--set` takes.
 
-use std::io::Write;
-
 use fourtuple::conntrack::Settings;
 
 use crate::args::Format;
@@ -19,12 +17,11 @@ pub(crate) fn run(setup: &Setup, out: &mut Out) -> anyhow::Result<()> {
             out.json(&schema::Setting { setting, value: &value, default: &default, takes })?;
             continue;
         }
-        write!(out, "{setting} = {value} ({takes}")?;
-        if value != default {
-            write!(out, "; default {default}")?;
+        if value == default {
+            out.line(format_args!("{setting} = {value} ({takes})"))?;
+        } else {
+            out.line(format_args!("{setting} = {value} ({takes}; default {default})"))?;
         }
-        out.write_all(b")")?;
-        out.end_line()?;
     }
     Ok(())
 }

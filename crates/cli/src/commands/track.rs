@@ -1,7 +1,5 @@
 //! `track`: connections at the end, and a summary.
 
-use std::io::Write;
-
 use fourtuple::conntrack::{Connection, EndReason, EventKind, ReceivePath};
 use fourtuple::packet::Instant;
 
@@ -72,7 +70,7 @@ impl Printer<'_> {
         for conn in all {
             self.connection(conn, now, None)?;
         }
-        if self.style.format == Format::Text && !none { self.out.end_line() } else { Ok(()) }
+        if self.style.format == Format::Text && !none { self.out.line("") } else { Ok(()) }
     }
 
     fn connection(
@@ -83,11 +81,8 @@ impl Printer<'_> {
     ) -> std::io::Result<()> {
         match self.style.format {
             Format::Text => {
-                if end.is_some() {
-                    self.out.write_all(ENDED.as_bytes())?;
-                }
-                write!(self.out, "{}", Listed { conn, now, end })?;
-                self.out.end_line()
+                let ended = if end.is_some() { ENDED } else { "" };
+                self.out.line(format_args!("{ended}{}", Listed { conn, now, end }))
             }
             Format::Ndjson => {
                 let object = schema::Connection::at(conn, now, &mut self.stamper);
@@ -105,8 +100,7 @@ impl Printer<'_> {
         match self.style.format {
             Format::Text => {
                 let paint = Paint(self.style.color);
-                write!(self.out, "{}", SummaryText { summary: &summary, paint })?;
-                self.out.end_line()
+                self.out.line(SummaryText { summary: &summary, paint })
             }
             Format::Ndjson => self.out.json(&SummaryLine { summary }),
         }

@@ -1,6 +1,7 @@
 //! The program, run as its users run it.
 
 mod annotate;
+mod captures;
 mod events;
 mod explain;
 mod options;

@@ -75,7 +75,8 @@ pub(crate) fn run_on_stdin(arguments: &str, bytes: Vec<u8>) -> Said {
     let mut stdin = child.stdin.take().expect("piped");
     let writer = std::thread::spawn(move || stdin.write_all(&bytes));
     let said = child.wait_with_output().expect("ends").into();
-    writer.join().expect("no panic").expect("all is read");
+    // A damaged capture is not read to its end.
+    let _ = writer.join().expect("no panic");
     said
 }
 
