@@ -70,10 +70,7 @@ impl Status {
 
     /// Names of the bits that are set, lowest first.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        Self::NAMES
-            .into_iter()
-            .filter(move |(bit, _)| self.has(*bit))
-            .map(|(_, name)| name)
+        Self::NAMES.into_iter().filter(move |(bit, _)| self.has(*bit)).map(|(_, name)| name)
     }
 }
 
@@ -198,11 +195,7 @@ impl Connection {
 
     /// Time left at `now`. For an unconfirmed entry the whole time-out.
     pub fn remaining(&self, now: Instant) -> Span {
-        if self.status.has(Status::CONFIRMED) {
-            self.expires.since(now)
-        } else {
-            self.timeout
-        }
+        if self.status.has(Status::CONFIRMED) { self.expires.since(now) } else { self.timeout }
     }
 
     /// When the entry ends if nothing refreshes it.

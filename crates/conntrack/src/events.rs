@@ -34,13 +34,8 @@ pub enum EndReason {
 
 impl EndReason {
     /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::Timeout,
-        Self::EarlyDrop,
-        Self::Reset,
-        Self::Reopened,
-        Self::Deleted,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Timeout, Self::EarlyDrop, Self::Reset, Self::Reopened, Self::Deleted];
 
     /// The word in output.
     pub const fn word(self) -> &'static str {
@@ -116,13 +111,6 @@ impl Events {
         }
         let connection = connection.clone();
         let sequence = self.sequence;
-        self.queue.push_back(Event {
-            sequence,
-            kind,
-            at,
-            bits,
-            end,
-            connection,
-        });
+        self.queue.push_back(Event { sequence, kind, at, bits, end, connection });
     }
 }

@@ -68,12 +68,7 @@ fn compact(key: &Key, t: &Tuple, zone: u16) -> u32 {
             SipHash24::blocks(key, &[addresses], tail | 15 << 56)
         }
         Family::V6 => {
-            let words = [
-                le64(&t.src, 0),
-                le64(&t.src, 1),
-                le64(&t.dst, 0),
-                le64(&t.dst, 1),
-            ];
+            let words = [le64(&t.src, 0), le64(&t.src, 1), le64(&t.dst, 0), le64(&t.dst, 1)];
             SipHash24::blocks(key, &words, tail | 39 << 56)
         }
     };

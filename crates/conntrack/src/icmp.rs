@@ -151,10 +151,7 @@ fn invalid(reason: Reason, detail: Detail) -> Precheck {
 }
 
 fn of(icmp: Icmp<'_>) -> Detail {
-    Detail::Icmp {
-        ty: icmp.ty,
-        code: icmp.code,
-    }
+    Detail::Icmp { ty: icmp.ty, code: icmp.code }
 }
 
 /// Handles a query or its reply.

@@ -26,17 +26,8 @@ pub(crate) struct Nets {
 impl Nets {
     pub(crate) fn new(layout: TupleHash, secret: Key) -> Self {
         let key = layout.net_key(&secret, 0);
-        let list = vec![Net {
-            id: 0,
-            key,
-            count: 0,
-        }];
-        Self {
-            layout,
-            secret,
-            list,
-            last: 0,
-        }
+        let list = vec![Net { id: 0, key, count: 0 }];
+        Self { layout, secret, list, last: 0 }
     }
 
     /// The net with this id, made if it is new.
@@ -50,13 +41,11 @@ impl Nets {
 
     #[cold]
     fn find_or_make(&mut self, id: u32) -> usize {
-        self.list
-            .binary_search_by_key(&id, |n| n.id)
-            .unwrap_or_else(|at| {
-                let key = self.layout.net_key(&self.secret, id);
-                self.list.insert(at, Net { id, key, count: 0 });
-                at
-            })
+        self.list.binary_search_by_key(&id, |n| n.id).unwrap_or_else(|at| {
+            let key = self.layout.net_key(&self.secret, id);
+            self.list.insert(at, Net { id, key, count: 0 });
+            at
+        })
     }
 
     /// The hash of a tuple in zone id `zone` of net `id`.

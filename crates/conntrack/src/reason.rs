@@ -178,8 +178,7 @@ mod tests {
             let word = r.word();
             assert!(seen.insert(word), "{word} stands twice");
             assert!(
-                word.bytes()
-                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+                word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
             );
             assert!(r.explanation().ends_with(['.', ')']), "{word}");
             assert!(!r.verdicts().is_empty());

@@ -171,58 +171,19 @@ impl Field<'_> {
 const NOT_APPLICABLE: &[(&str, &str)] = &[
     ("nf_conntrack_count", "it is read-only"),
     ("nf_conntrack_events", "events are always made here"),
-    (
-        "nf_conntrack_expect_max",
-        "no helper is attached, so nothing is expected",
-    ),
-    (
-        "nf_conntrack_log_invalid",
-        "every invalid packet is explained",
-    ),
-    (
-        "nf_conntrack_frag6_low_thresh",
-        "memory above the high mark is refused at once",
-    ),
-    (
-        "nf_conntrack_gre_timeout",
-        "GRE is tracked by the generic tracker",
-    ),
-    (
-        "nf_conntrack_gre_timeout_stream",
-        "GRE is tracked by the generic tracker",
-    ),
-    (
-        "nf_conntrack_sctp_timeout_closed",
-        "SCTP is tracked by the generic tracker",
-    ),
-    (
-        "nf_conntrack_sctp_timeout_cookie_wait",
-        "SCTP is tracked by the generic tracker",
-    ),
-    (
-        "nf_conntrack_sctp_timeout_cookie_echoed",
-        "SCTP is tracked by the generic tracker",
-    ),
-    (
-        "nf_conntrack_sctp_timeout_established",
-        "SCTP is tracked by the generic tracker",
-    ),
-    (
-        "nf_conntrack_sctp_timeout_shutdown_sent",
-        "SCTP is tracked by the generic tracker",
-    ),
-    (
-        "nf_conntrack_sctp_timeout_shutdown_recd",
-        "SCTP is tracked by the generic tracker",
-    ),
-    (
-        "nf_conntrack_sctp_timeout_shutdown_ack_sent",
-        "SCTP is tracked by the generic tracker",
-    ),
-    (
-        "nf_conntrack_sctp_timeout_heartbeat_sent",
-        "SCTP is tracked by the generic tracker",
-    ),
+    ("nf_conntrack_expect_max", "no helper is attached, so nothing is expected"),
+    ("nf_conntrack_log_invalid", "every invalid packet is explained"),
+    ("nf_conntrack_frag6_low_thresh", "memory above the high mark is refused at once"),
+    ("nf_conntrack_gre_timeout", "GRE is tracked by the generic tracker"),
+    ("nf_conntrack_gre_timeout_stream", "GRE is tracked by the generic tracker"),
+    ("nf_conntrack_sctp_timeout_closed", "SCTP is tracked by the generic tracker"),
+    ("nf_conntrack_sctp_timeout_cookie_wait", "SCTP is tracked by the generic tracker"),
+    ("nf_conntrack_sctp_timeout_cookie_echoed", "SCTP is tracked by the generic tracker"),
+    ("nf_conntrack_sctp_timeout_established", "SCTP is tracked by the generic tracker"),
+    ("nf_conntrack_sctp_timeout_shutdown_sent", "SCTP is tracked by the generic tracker"),
+    ("nf_conntrack_sctp_timeout_shutdown_recd", "SCTP is tracked by the generic tracker"),
+    ("nf_conntrack_sctp_timeout_shutdown_ack_sent", "SCTP is tracked by the generic tracker"),
+    ("nf_conntrack_sctp_timeout_heartbeat_sent", "SCTP is tracked by the generic tracker"),
 ];
 
 const NAMES: &[&str] = &[
@@ -315,18 +276,11 @@ impl Settings {
             if let Some(&(name, why)) = NOT_APPLICABLE.iter().find(|(n, _)| *n == short) {
                 return Err(SettingError::NotApplicable { name, why });
             }
-            return Err(SettingError::Unknown {
-                name: name.to_owned(),
-                near: nearest(short),
-            });
+            return Err(SettingError::Unknown { name: name.to_owned(), near: nearest(short) });
         };
         let field = self.field(name).expect("every name has a field");
         let range = field.range();
-        let refused = || SettingError::Value {
-            name,
-            range,
-            value: value.to_owned(),
-        };
+        let refused = || SettingError::Value { name, range, value: value.to_owned() };
         fn parse<T: FromStr>(value: &str) -> Option<T> {
             value.trim().parse().ok()
         }
@@ -360,11 +314,7 @@ impl Settings {
 fn short_name(name: &str) -> &str {
     let name = name.strip_prefix("net.netfilter.").unwrap_or(name);
     let name = name.strip_prefix("net.ipv4.").unwrap_or(name);
-    if name == "net.nf_conntrack_max" {
-        "nf_conntrack_max"
-    } else {
-        name
-    }
+    if name == "net.nf_conntrack_max" { "nf_conntrack_max" } else { name }
 }
 
 /// The known name with the most in common with `name`, if that is much: by shared pieces between underscores.
@@ -389,11 +339,9 @@ mod tests {
         for info in Settings::names() {
             let before = s.get(info.name).expect("has a value");
             let other = if before == "1" { "0" } else { "1" };
-            s.set(info.name, other)
-                .unwrap_or_else(|e| panic!("{}: {e}", info.name));
+            s.set(info.name, other).unwrap_or_else(|e| panic!("{}: {e}", info.name));
             assert_eq!(s.get(info.name).as_deref(), Some(other), "{}", info.name);
-            s.set(&format!("net.netfilter.{}", info.name), &before)
-                .expect("prefix is allowed");
+            s.set(&format!("net.netfilter.{}", info.name), &before).expect("prefix is allowed");
         }
         assert_eq!(s, Settings::default());
     }
@@ -419,30 +367,16 @@ mod tests {
     #[test]
     fn refusals_say_why() {
         let mut s = Settings::default();
-        let e = s
-            .set("nf_conntrack_tcp_timeout_estblished", "5")
-            .expect_err("misspelt");
-        assert!(
-            e.to_string()
-                .contains("did you mean nf_conntrack_tcp_timeout_"),
-            "{e}"
-        );
-        let e = s
-            .set("nf_conntrack_tcp_loose", "yes")
-            .expect_err("not a number");
-        assert_eq!(
-            e.to_string(),
-            "nf_conntrack_tcp_loose takes 0 or 1, not 'yes'"
-        );
-        let e = s
-            .set("nf_conntrack_tcp_max_retrans", "256")
-            .expect_err("out of range");
+        let e = s.set("nf_conntrack_tcp_timeout_estblished", "5").expect_err("misspelt");
+        assert!(e.to_string().contains("did you mean nf_conntrack_tcp_timeout_"), "{e}");
+        let e = s.set("nf_conntrack_tcp_loose", "yes").expect_err("not a number");
+        assert_eq!(e.to_string(), "nf_conntrack_tcp_loose takes 0 or 1, not 'yes'");
+        let e = s.set("nf_conntrack_tcp_max_retrans", "256").expect_err("out of range");
         assert!(e.to_string().contains("0 to 255"));
         let e = s.set("nf_conntrack_count", "1").expect_err("read-only");
         assert!(e.to_string().contains("read-only"), "{e}");
         assert!(s.set("nonsense", "1").is_err());
-        s.set("nf_conntrack_udp_timeout", "-3")
-            .expect("the kernel takes any integer");
+        s.set("nf_conntrack_udp_timeout", "-3").expect("the kernel takes any integer");
         assert_eq!(s.udp_timeout.span(), Span::ZERO);
     }
 }

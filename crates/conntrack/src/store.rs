@@ -34,6 +34,8 @@ pub(crate) struct Store {
     index: Index,
     wheel: TimerWheel,
     nets: Nets,
+    /// The tick up to which the timers were looked at.
+    looked: u64,
     /// Slots whose time is up and that wait for [`next_due`](Self::next_due).
     due: Vec<u32>,
 }
@@ -43,11 +45,7 @@ const fn node(slot: u32, direction: Direction) -> u32 {
 }
 
 const fn of_node(node: u32) -> (u32, Direction) {
-    let direction = if node & 1 == 0 {
-        Direction::Original
-    } else {
-        Direction::Reply
-    };
+    let direction = if node & 1 == 0 { Direction::Original } else { Direction::Reply };
     (node >> 1, direction)
 }
 
@@ -58,51 +56,71 @@ impl Store {
             index: Index::with_capacity(0),
             wheel: TimerWheel::new(TICK_NS).expect("a power of two"),
             nets: Nets::new(layout, key),
+            looked: 0,
             due: Vec::new(),
         }
     }
 
+    /// The hash under which [`find`](Self::find) looks a tuple up first.
+    #[inline]
+    pub(crate) fn hash(&mut self, tuple: &Tuple, zone: Zone, net: u32) -> u32 {
+        self.nets.hash(net, tuple, zone.id_for(Direction::Original))
+    }
+
+    /// Asks the memory for the place of `hash` in the index.
+    #[inline]
+    pub(crate) fn prefetch_place(&self, hash: u32) {
+        self.index.prefetch(hash);
+    }
+
+    /// Asks the memory for the entry that stands under `hash`, if one does.
+    #[inline]
+    pub(crate) fn prefetch_entry(&self, hash: u32) {
+        if let Some(found) = self.index.find(hash, |_| true) {
+            self.slab.prefetch(of_node(found).0);
+        }
+    }
+
     /// The entry that has `tuple`, looked up in the zone as the kernel does: under the id for the original direction,
-    /// then, if that is another one, under the id for the reply direction.
+    /// then, if that is another one, under the id for the reply direction. `hash` is [`hash`](Self::hash) of the same.
     #[inline]
     pub(crate) fn find(
         &mut self,
         now: Instant,
+        hash: u32,
         tuple: &Tuple,
         zone: Zone,
         net: u32,
     ) -> Option<Place> {
         let original = zone.id_for(Direction::Original);
         let reply = zone.id_for(Direction::Reply);
-        let found = self.find_in(now, tuple, original, net);
+        let found = self.find_in(now, hash, tuple, original, net);
         if found.is_some() || original == reply {
             return found;
         }
-        self.find_in(now, tuple, reply, net)
+        let hash = self.nets.hash(net, tuple, reply);
+        self.find_in(now, hash, tuple, reply, net)
     }
 
     #[inline]
-    fn find_in(&mut self, now: Instant, tuple: &Tuple, zone: u16, net: u32) -> Option<Place> {
-        let hash = self.nets.hash(net, tuple, zone);
+    fn find_in(
+        &self,
+        now: Instant,
+        hash: u32,
+        tuple: &Tuple,
+        zone: u16,
+        net: u32,
+    ) -> Option<Place> {
         let slab = &self.slab;
         let found = self.index.find(hash, |n| {
             let (slot, direction) = of_node(n);
-            slab.get(slot)
-                .is_some_and(|c| is_key(c, direction, tuple, zone, net))
+            slab.get(slot).is_some_and(|c| is_key(c, direction, tuple, zone, net))
         })?;
         let (slot, direction) = of_node(found);
         let conn = &self[slot];
         // With both tuples equal the reply node is the one in front.
-        let direction = if conn.mirrored {
-            Direction::Reply
-        } else {
-            direction
-        };
-        Some(Place {
-            slot,
-            direction,
-            expired: conn.is_expired(now),
-        })
+        let direction = if conn.mirrored { Direction::Reply } else { direction };
+        Some(Place { slot, direction, expired: conn.is_expired(now) })
     }
 
     /// Adds an unconfirmed entry; `None` if there are no more slot numbers.
@@ -115,9 +133,7 @@ impl Store {
 
     /// Sets the timer of a live slot.
     fn arm(&mut self, slot: u32, at: Instant) {
-        self.wheel
-            .arm(slot, at.as_nanos())
-            .expect("slots are below MAX_SLOTS");
+        self.wheel.arm(slot, at.as_nanos()).expect("slots are below MAX_SLOTS");
     }
 
     /// The confirmed entry that stands where the unconfirmed one in `slot` is to go. `fresh`: the original tuple was
@@ -131,7 +147,9 @@ impl Store {
                 continue;
             }
             let tuple = &tuples[direction.index()];
-            let place = self.find_in(now, tuple, zone.id_for(direction), net);
+            let zone = zone.id_for(direction);
+            let hash = self.nets.hash(net, tuple, zone);
+            let place = self.find_in(now, hash, tuple, zone, net);
             match place {
                 Some(place) if place.expired => {
                     self.free(place.slot);
@@ -154,8 +172,7 @@ impl Store {
             hashes[i] = self.nets.hash(net, &tuples[i], zone.id_for(direction));
             if let Err(e) = self.index.insert(hashes[i], node(slot, direction)) {
                 if direction == Direction::Reply {
-                    self.index
-                        .remove(hashes[0], node(slot, Direction::Original));
+                    self.index.remove(hashes[0], node(slot, Direction::Original));
                 }
                 return Err(probed(&e));
             }
@@ -177,8 +194,7 @@ impl Store {
         self.nets.get(conn.net).count -= 1;
         if conn.status.has(Status::CONFIRMED) {
             for direction in [Direction::Original, Direction::Reply] {
-                self.index
-                    .remove(conn.hashes[direction.index()], node(slot, direction));
+                self.index.remove(conn.hashes[direction.index()], node(slot, direction));
             }
             self.wheel.disarm(slot);
         }
@@ -198,7 +214,16 @@ impl Store {
     }
 
     /// Gathers entries whose time is up at `now`, at most `budget`; true iff some may be left.
+    #[inline]
     pub(crate) fn collect_due(&mut self, now: Instant, budget: usize) -> bool {
+        // Nothing comes due within a tick.
+        if now.as_nanos() / TICK_NS == self.looked {
+            return false;
+        }
+        self.collect_due_by_tick(now, budget)
+    }
+
+    fn collect_due_by_tick(&mut self, now: Instant, budget: usize) -> bool {
         let (slab, due) = (&mut self.slab, &mut self.due);
         let progress = self.wheel.advance(now.as_nanos(), budget, |slot| {
             let conn = slab.get_mut(slot)?;
@@ -211,6 +236,9 @@ impl Store {
         });
         // The last one gathered is taken first.
         self.due.reverse();
+        if !progress.backlog {
+            self.looked = now.as_nanos() / TICK_NS;
+        }
         progress.backlog
     }
 
@@ -241,22 +269,11 @@ impl Store {
     }
 
     pub(crate) fn id(&self, slot: u32) -> ConnId {
-        ConnId {
-            slot,
-            serial: self[slot].serial,
-        }
+        ConnId { slot, serial: self[slot].serial }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ConnId, &Connection)> {
-        self.slab.iter().map(|(id, c)| {
-            (
-                ConnId {
-                    slot: id.index,
-                    serial: c.serial,
-                },
-                c,
-            )
-        })
+        self.slab.iter().map(|(id, c)| (ConnId { slot: id.index, serial: c.serial }, c))
     }
 
     pub(crate) fn confirmed_slots(&self) -> Vec<u32> {
@@ -285,9 +302,8 @@ impl Store {
             let slab = &self.slab;
             let visit = |n: u32| {
                 let (slot, _) = of_node(n);
-                let Some(conn) = slab
-                    .get(slot)
-                    .filter(|_| !victims.iter().any(|(s, _)| *s == slot))
+                let Some(conn) =
+                    slab.get(slot).filter(|_| !victims.iter().any(|(s, _)| *s == slot))
                 else {
                     return;
                 };
@@ -313,11 +329,7 @@ impl Store {
 fn hash_range(bucket: u32, buckets: u32) -> (u32, u32) {
     let lowest = |b: u32| ((u64::from(b) << 32).div_ceil(u64::from(buckets))) as u32;
     let low = lowest(bucket);
-    let high = if bucket + 1 == buckets {
-        u32::MAX
-    } else {
-        lowest(bucket + 1) - 1
-    };
+    let high = if bucket + 1 == buckets { u32::MAX } else { lowest(bucket + 1) - 1 };
     (low, high)
 }
 

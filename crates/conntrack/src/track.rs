@@ -29,11 +29,7 @@ pub struct Context {
 impl Default for Context {
     /// Zone 0 of net 0 at prerouting.
     fn default() -> Self {
-        Self {
-            zone: Zone::DEFAULT,
-            net: 0,
-            verify: true,
-        }
+        Self { zone: Zone::DEFAULT, net: 0, verify: true }
     }
 }
 
@@ -70,10 +66,7 @@ pub(crate) struct Hook<'a> {
 /// What a protocol handler answers.
 pub(crate) enum Handled {
     /// The packet belongs to its connection. A note replaces the usual reason; `ended` deletes the entry.
-    Accept {
-        note: Option<(Reason, Detail)>,
-        ended: bool,
-    },
+    Accept { note: Option<(Reason, Detail)>, ended: bool },
     /// The packet loses its connection.
     Invalid(Reason, Detail),
     /// The entry is to be deleted, and the packet to start over.
@@ -81,10 +74,14 @@ pub(crate) enum Handled {
 }
 
 impl Handled {
-    pub(crate) const PLAIN: Self = Self::Accept {
-        note: None,
-        ended: false,
-    };
+    pub(crate) const PLAIN: Self = Self::Accept { note: None, ended: false };
+}
+
+/// A packet's tuple and its hash, of the first stage of a batch ([`Conntrack::prepare`]).
+#[derive(Clone, Copy, Debug)]
+pub struct Prepared {
+    tuple: Tuple,
+    hash: u32,
 }
 
 /// The outcome of [`Conntrack::receive`]: to be given to [`Conntrack::confirm`] when the packet has passed all rules, or
@@ -100,6 +97,10 @@ pub struct Received {
 }
 
 impl Received {
+    const fn without_entry(verdict: Verdict) -> Self {
+        Self { verdict, slot: None, unconfirmed: false, fresh: false }
+    }
+
     /// The verdict that rules see.
     pub const fn verdict(&self) -> &Verdict {
         &self.verdict
@@ -143,28 +144,29 @@ impl Conntrack {
 
     /// Looks the packet up, makes an unconfirmed connection for it if there is none, and moves the connection's state.
     pub fn receive(&mut self, now: Instant, packet: &Packet<'_>, context: &Context) -> Received {
+        self.receive_prepared(now, packet, context, None)
+    }
+
+    /// [`receive`](Self::receive), with what [`prepare`](Self::prepare) found out before.
+    fn receive_prepared(
+        &mut self,
+        now: Instant,
+        packet: &Packet<'_>,
+        context: &Context,
+        prepared: Option<Prepared>,
+    ) -> Received {
         let now = self.tick(now);
         if let Some(verdict) = self.before_lookup(packet, context) {
-            return Received {
-                verdict,
-                slot: None,
-                unconfirmed: false,
-                fresh: false,
-            };
+            return Received::without_entry(verdict);
         }
-        let Some(tuple) = Tuple::of(packet) else {
+        let Some(prepared) = prepared.or_else(|| self.prepare(packet, context)) else {
             let (reason, detail) = no_tuple(packet);
-            let verdict = self.invalid(reason, detail, None);
-            return Received {
-                verdict,
-                slot: None,
-                unconfirmed: false,
-                fresh: false,
-            };
+            return Received::without_entry(self.invalid(reason, detail, None));
         };
+        let Prepared { tuple, hash } = prepared;
         let mut reopened = false;
         loop {
-            match self.store.find(now, &tuple, context.zone, context.net) {
+            match self.store.find(now, hash, &tuple, context.zone, context.net) {
                 Some(place) if place.expired => self.end(place.slot, EndReason::Timeout),
                 Some(place) => match self.existing(now, packet, context, place) {
                     Some(received) => return received,
@@ -178,12 +180,7 @@ impl Conntrack {
     /// Puts an unconfirmed connection into the table, or finishes an established connection's packet. The verdict is
     /// that of `receive`, unless confirmation fails.
     pub fn confirm(&mut self, received: Received) -> Verdict {
-        let Received {
-            mut verdict,
-            slot,
-            unconfirmed,
-            fresh,
-        } = received;
+        let Received { mut verdict, slot, unconfirmed, fresh } = received;
         let Some(slot) = slot else { return verdict };
         if unconfirmed {
             if let Err(failed) = self.insert(slot, fresh, &mut verdict) {
@@ -205,7 +202,35 @@ impl Conntrack {
 
     /// [`receive`](Self::receive) and [`confirm`](Self::confirm) in one.
     pub fn track(&mut self, now: Instant, packet: &Packet<'_>, context: &Context) -> Verdict {
-        let mut received = self.receive(now, packet, context);
+        self.track_prepared(now, packet, context, None)
+    }
+
+    /// First stage of tracking a packet in a batch: its tuple and hash, and the memory is asked for their place in the
+    /// table. `None` for a packet without a tuple.
+    #[inline]
+    pub fn prepare(&mut self, packet: &Packet<'_>, context: &Context) -> Option<Prepared> {
+        let tuple = Tuple::of(packet)?;
+        let hash = self.store.hash(&tuple, context.zone, context.net);
+        self.store.prefetch_place(hash);
+        Some(Prepared { tuple, hash })
+    }
+
+    /// Second stage, when the place may have arrived: the memory is asked for the connection.
+    #[inline]
+    pub fn prefetch(&self, prepared: &Prepared) {
+        self.store.prefetch_entry(prepared.hash);
+    }
+
+    /// Last stage: [`track`](Self::track) with what [`prepare`](Self::prepare) returned for the same packet and
+    /// context. Packets in between may have changed the table: nothing found then is relied upon.
+    pub fn track_prepared(
+        &mut self,
+        now: Instant,
+        packet: &Packet<'_>,
+        context: &Context,
+        prepared: Option<Prepared>,
+    ) -> Verdict {
+        let mut received = self.receive_prepared(now, packet, context, prepared);
         received.fresh = true;
         self.confirm(received)
     }
@@ -276,17 +301,14 @@ impl Conntrack {
 
     /// The connection that a packet with this tuple would belong to, and in which direction.
     pub fn find(&mut self, tuple: &Tuple, zone: Zone, net: u32) -> Option<(ConnId, Direction)> {
-        let place = self.store.find(self.now, tuple, zone, net)?;
+        let hash = self.store.hash(tuple, zone, net);
+        let place = self.store.find(self.now, hash, tuple, zone, net)?;
         (!place.expired).then(|| (self.store.id(place.slot), place.direction))
     }
 
     /// Sets a connection's mark; false if the connection has ended.
     pub fn set_mark(&mut self, id: ConnId, mark: u32) -> bool {
-        let Some(conn) = self
-            .store
-            .get_mut(id.slot)
-            .filter(|c| c.serial == id.serial)
-        else {
+        let Some(conn) = self.store.get_mut(id.slot).filter(|c| c.serial == id.serial) else {
             return false;
         };
         if conn.mark != mark {
@@ -301,10 +323,7 @@ impl Conntrack {
 
     /// Deletes a connection; false if it has ended already.
     pub fn delete(&mut self, id: ConnId) -> bool {
-        let live = self
-            .store
-            .get(id.slot)
-            .is_some_and(|c| c.serial == id.serial && id.serial != 0);
+        let live = self.store.get(id.slot).is_some_and(|c| c.serial == id.serial && id.serial != 0);
         if live {
             self.end(id.slot, EndReason::Deleted);
         }
@@ -391,14 +410,10 @@ impl Conntrack {
 
     /// An ICMP error about a connection that has `tuple`, the inverse of the quoted packet's.
     fn related(&mut self, packet: &Packet<'_>, context: &Context, tuple: &Tuple) -> Verdict {
-        let L4::Icmp(icmp) = packet.l4 else {
-            unreachable!("the check was for ICMP")
-        };
-        let detail = Detail::Icmp {
-            ty: icmp.ty,
-            code: icmp.code,
-        };
-        let place = self.store.find(self.now, tuple, context.zone, context.net);
+        let L4::Icmp(icmp) = packet.l4 else { unreachable!("the check was for ICMP") };
+        let detail = Detail::Icmp { ty: icmp.ty, code: icmp.code };
+        let hash = self.store.hash(tuple, context.zone, context.net);
+        let place = self.store.find(self.now, hash, tuple, context.zone, context.net);
         let Some(place) = place.filter(|p| !p.expired) else {
             self.stats.error += 1;
             return Verdict::without(VerdictKind::Invalid, Reason::IcmpUnknownFlow, detail);
@@ -410,10 +425,7 @@ impl Conntrack {
             self.stats.error += 1;
             let without =
                 Verdict::without(VerdictKind::Invalid, Reason::IcmpWrongDestination, detail);
-            return Verdict {
-                connection: Some(id),
-                ..without
-            };
+            return Verdict { connection: Some(id), ..without };
         }
         Verdict {
             direction: Some(place.direction),
@@ -424,10 +436,7 @@ impl Conntrack {
 
     fn invalid(&mut self, reason: Reason, detail: Detail, connection: Option<ConnId>) -> Verdict {
         self.stats.invalid += 1;
-        Verdict {
-            connection,
-            ..Verdict::without(VerdictKind::Invalid, reason, detail)
-        }
+        Verdict { connection, ..Verdict::without(VerdictKind::Invalid, reason, detail) }
     }
 
     /// A packet whose tuple is in the table; `None` if it ended the entry and is to start over.
@@ -438,15 +447,8 @@ impl Conntrack {
         context: &Context,
         place: Place,
     ) -> Option<Received> {
-        let Place {
-            slot, direction, ..
-        } = place;
-        let hook = Hook {
-            settings: &self.settings,
-            now,
-            direction,
-            len: packet.len,
-        };
+        let Place { slot, direction, .. } = place;
+        let hook = Hook { settings: &self.settings, now, direction, len: packet.len };
         let id = self.store.id(slot);
         let conn = &mut self.store[slot];
         let (seen_reply, state) = (conn.status.has(Status::SEEN_REPLY), conn.tcp_state());
@@ -459,12 +461,7 @@ impl Conntrack {
             Handled::Invalid(reason, detail) => {
                 self.store.rearm(slot);
                 let verdict = self.invalid(reason, detail, Some(id));
-                return Some(Received {
-                    verdict,
-                    slot: None,
-                    unconfirmed: false,
-                    fresh: false,
-                });
+                return Some(Received::without_entry(verdict));
             }
             Handled::Reopen => {
                 self.end(slot, EndReason::Reopened);
@@ -478,27 +475,13 @@ impl Conntrack {
         let mut verdict = accepted(conn, direction, seen_reply);
         (verdict.reason, verdict.detail) = note.unwrap_or((verdict.reason, Detail::None));
         verdict.connection = Some(id);
-        verdict.change = Change {
-            created: false,
-            ended,
-            state: moved,
-        };
+        verdict.change = Change { created: false, ended, state: moved };
         if ended {
             self.end(slot, EndReason::Reset);
-            return Some(Received {
-                verdict,
-                slot: None,
-                unconfirmed: false,
-                fresh: false,
-            });
+            return Some(Received::without_entry(verdict));
         }
         self.store.rearm(slot);
-        Some(Received {
-            verdict,
-            slot: Some(slot),
-            unconfirmed: false,
-            fresh: false,
-        })
+        Some(Received { verdict, slot: Some(slot), unconfirmed: false, fresh: false })
     }
 
     /// The first packet of a tuple.
@@ -510,28 +493,16 @@ impl Conntrack {
         tuple: &Tuple,
         reopened: bool,
     ) -> Received {
-        let refused = |verdict| Received {
-            verdict,
-            slot: None,
-            unconfirmed: false,
-            fresh: false,
-        };
+        let refused = Received::without_entry;
         let Some(reply) = tuple.inverse() else {
-            let detail = Detail::Icmp {
-                ty: tuple.icmp_type(),
-                code: tuple.icmp_code(),
-            };
+            let detail = Detail::Icmp { ty: tuple.icmp_type(), code: tuple.icmp_code() };
             return refused(self.invalid(Reason::IcmpNotAQuery, detail, None));
         };
         if let Err(verdict) = self.make_room(tuple, context) {
             return refused(verdict);
         }
-        let hook = Hook {
-            settings: &self.settings,
-            now,
-            direction: Direction::Original,
-            len: packet.len,
-        };
+        let hook =
+            Hook { settings: &self.settings, now, direction: Direction::Original, len: packet.len };
         let mut conn = self.blank(tuple, &reply, context);
         let handled = check_header(hook.settings, context.verify, packet)
             .and_then(|()| first_state(&hook, packet))
@@ -568,19 +539,10 @@ impl Conntrack {
             self.stats.drop += 1;
             let count = self.store.count(context.net);
             let detail = Detail::Full { count, max: count };
-            return refused(Verdict::without(
-                VerdictKind::Dropped,
-                Reason::TableFull,
-                detail,
-            ));
+            return refused(Verdict::without(VerdictKind::Dropped, Reason::TableFull, detail));
         };
         self.peak = self.peak.max(self.store.len());
-        Received {
-            verdict,
-            slot: Some(slot),
-            unconfirmed: true,
-            fresh: false,
-        }
+        Received { verdict, slot: Some(slot), unconfirmed: true, fresh: false }
     }
 
     /// A connection without protocol state.
@@ -615,16 +577,11 @@ impl Conntrack {
         }
         let zone = context.zone.id_for(Direction::Original);
         let victims =
-            self.store
-                .early_drop_victims(self.now, tuple, zone, net, self.settings.buckets);
+            self.store.early_drop_victims(self.now, tuple, zone, net, self.settings.buckets);
         if victims.is_empty() {
             self.stats.drop += 1;
             let detail = Detail::Full { count, max };
-            return Err(Verdict::without(
-                VerdictKind::Dropped,
-                Reason::TableFull,
-                detail,
-            ));
+            return Err(Verdict::without(VerdictKind::Dropped, Reason::TableFull, detail));
         }
         for (slot, end) in victims {
             if end == EndReason::EarlyDrop {
@@ -646,11 +603,7 @@ impl Conntrack {
             self.stats.chaintoolong += 1;
             self.stats.insert_failed += 1;
             let detail = Detail::Probed(probed);
-            return Err(Verdict::without(
-                VerdictKind::Dropped,
-                Reason::ChainTooLong,
-                detail,
-            ));
+            return Err(Verdict::without(VerdictKind::Dropped, Reason::ChainTooLong, detail));
         }
         self.serial += 1;
         let conn = &mut self.store[slot];
@@ -682,11 +635,7 @@ impl Conntrack {
         if !(same_flow && mergeable) {
             self.stats.drop += 1;
             self.stats.insert_failed += 1;
-            return Err(Verdict::without(
-                VerdictKind::Dropped,
-                Reason::Clash,
-                Detail::None,
-            ));
+            return Err(Verdict::without(VerdictKind::Dropped, Reason::Clash, Detail::None));
         }
         self.stats.clash_resolve += 1;
         let id = self.store.id(winner);
@@ -713,8 +662,7 @@ impl Conntrack {
         }
         conn.events = EventBits::default();
         if self.events.enabled() {
-            self.events
-                .push(kind, self.now, bits, None, &self.store[slot]);
+            self.events.push(kind, self.now, bits, None, &self.store[slot]);
         }
     }
 
@@ -724,13 +672,8 @@ impl Conntrack {
             return;
         };
         conn.status.set(Status::DYING);
-        let at = if why == EndReason::Timeout {
-            conn.expires
-        } else {
-            self.now
-        };
-        self.events
-            .push(EventKind::Destroy, at, EventBits::DESTROY, Some(why), &conn);
+        let at = if why == EndReason::Timeout { conn.expires } else { self.now };
+        self.events.push(EventKind::Destroy, at, EventBits::DESTROY, Some(why), &conn);
         self.ended = Some(conn);
     }
 }
@@ -745,10 +688,7 @@ fn accepted(conn: &Connection, direction: Direction, seen_reply: bool) -> Verdic
         }
         (Direction::Original, false) => (VerdictKind::New, Reason::Unreplied),
     };
-    Verdict {
-        direction: Some(direction),
-        ..Verdict::without(kind, reason, Detail::None)
-    }
+    Verdict { direction: Some(direction), ..Verdict::without(kind, reason, Detail::None) }
 }
 
 /// Why a packet has no tuple.
@@ -797,11 +737,9 @@ fn check_header(settings: &Settings, verify: bool, packet: &Packet<'_>) -> Resul
 /// The numbers of a wrong checksum.
 pub(crate) fn checksum_detail(sum: Checksum, packet: &Packet<'_>) -> Detail {
     match sum {
-        Checksum::Bad { found, expected } => Detail::Checksum {
-            found,
-            expected,
-            offload: packet.looks_offloaded(),
-        },
+        Checksum::Bad { found, expected } => {
+            Detail::Checksum { found, expected, offload: packet.looks_offloaded() }
+        }
         Checksum::BadCrc { found, expected } => Detail::Crc { found, expected },
         _ => Detail::None,
     }

@@ -72,21 +72,8 @@ impl Tuple {
             L4::Other => (0, 0),
             L4::Malformed { ports, .. } => ports?,
         };
-        let Packet {
-            family,
-            src,
-            dst,
-            protocol,
-            ..
-        } = *packet;
-        Some(Self {
-            src,
-            dst,
-            sport,
-            dport,
-            family,
-            protocol,
-        })
+        let Packet { family, src, dst, protocol, .. } = *packet;
+        Some(Self { src, dst, sport, dport, family, protocol })
     }
 
     /// The tuple of a packet quoted in an ICMP error.
@@ -97,21 +84,8 @@ impl Tuple {
             QuotedL4::Gre(h) => gre_words(h)?,
             QuotedL4::None => (0, 0),
         };
-        let Quoted {
-            family,
-            src,
-            dst,
-            protocol,
-            ..
-        } = *quoted;
-        Some(Self {
-            src,
-            dst,
-            sport,
-            dport,
-            family,
-            protocol,
-        })
+        let Quoted { family, src, dst, protocol, .. } = *quoted;
+        Some(Self { src, dst, sport, dport, family, protocol })
     }
 
     /// What a reply to a packet with this tuple carries; `None` for ICMP types that have no reply
@@ -122,13 +96,7 @@ impl Tuple {
             protocol::ICMPV6 => (self.sport, self.inverse_icmp_word(icmp::inverse_v6)?),
             _ => (self.dport, self.sport),
         };
-        Some(Self {
-            src: self.dst,
-            dst: self.src,
-            sport,
-            dport,
-            ..*self
-        })
+        Some(Self { src: self.dst, dst: self.src, sport, dport, ..*self })
     }
 
     fn inverse_icmp_word(&self, inverse: fn(u8) -> Option<u8>) -> Option<u16> {
@@ -247,17 +215,11 @@ pub enum ZoneDirs {
 
 impl Zone {
     /// Zone 0, both directions.
-    pub const DEFAULT: Self = Self {
-        id: 0,
-        dirs: ZoneDirs::Both,
-    };
+    pub const DEFAULT: Self = Self { id: 0, dirs: ZoneDirs::Both };
 
     /// Zone `id`, both directions.
     pub const fn both(id: u16) -> Self {
-        Self {
-            id,
-            dirs: ZoneDirs::Both,
-        }
+        Self { id, dirs: ZoneDirs::Both }
     }
 
     /// The id that counts for tuples of direction `dir`.

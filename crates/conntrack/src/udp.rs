@@ -11,9 +11,7 @@ const STREAM_AFTER: Span = Span::from_secs(2);
 
 /// State for the first packet of a UDP tuple.
 pub(crate) fn start(now: Instant) -> Proto {
-    Proto::Udp {
-        stream_after: now + STREAM_AFTER,
-    }
+    Proto::Udp { stream_after: now + STREAM_AFTER }
 }
 
 /// Handles a UDP packet whose lengths and checksum were checked.

@@ -47,11 +47,7 @@ impl Verdict {
             reason,
             detail,
             connection: None,
-            change: Change {
-                created: false,
-                ended: false,
-                state: None,
-            },
+            change: Change { created: false, ended: false, state: None },
         }
     }
 }
@@ -185,11 +181,7 @@ impl fmt::Display for FlagNames {
                 sep = "+";
             }
         }
-        if sep.is_empty() {
-            f.write_str("none")
-        } else {
-            Ok(())
-        }
+        if sep.is_empty() { f.write_str("none") } else { Ok(()) }
     }
 }
 
@@ -203,11 +195,7 @@ impl fmt::Display for Detail {
             Self::Quote(e) => write!(f, "{e}"),
             Self::Redirect(e) => write!(f, "{e}"),
             Self::Fragment(e) => write!(f, "{e}"),
-            Self::Checksum {
-                found,
-                expected,
-                offload,
-            } => {
+            Self::Checksum { found, expected, offload } => {
                 write!(f, "checksum {found:#06x}, right would be {expected:#06x}")?;
                 if offload {
                     f.write_str("; it covers the pseudo-header only, as a sender leaves it for its card to finish")?;
@@ -218,19 +206,12 @@ impl fmt::Display for Detail {
                 write!(f, "checksum {found:#010x}, right would be {expected:#010x}")
             }
             Self::Flags(flags) => write!(f, "flags {}", FlagNames(flags)),
-            Self::State {
-                kind,
-                state,
-                direction,
-            } => {
+            Self::State { kind, state, direction } => {
                 write!(f, "{kind} in {} direction while {state}", direction.name())
             }
             Self::SeqAbove { seq, edge, window } => {
                 let by = seq.wrapping_sub(edge);
-                write!(
-                    f,
-                    "sequence {seq} is {by} above the window's upper edge {edge}"
-                )?;
+                write!(f, "sequence {seq} is {by} above the window's upper edge {edge}")?;
                 match window {
                     0 => f.write_str("; the receiver's window was never seen"),
                     w => write!(f, "; the receiver's largest window was {w}"),
@@ -244,28 +225,16 @@ impl fmt::Display for Detail {
                 )
             }
             Self::EndBelow { end, edge } => {
-                write!(
-                    f,
-                    "the segment ends at {end}, not above the window's lower edge {edge}"
-                )
+                write!(f, "the segment ends at {end}, not above the window's lower edge {edge}")
             }
             Self::AckBelow { ack, edge } => {
-                write!(
-                    f,
-                    "acknowledges {ack}, not above the lowest acceptable {edge}"
-                )
+                write!(f, "acknowledges {ack}, not above the lowest acceptable {edge}")
             }
             Self::Rst { seq, expected } => {
                 let by = seq.wrapping_sub(expected) as i32;
-                let (by, side) = if by < 0 {
-                    (by.unsigned_abs(), "before")
-                } else {
-                    (by as u32, "after")
-                };
-                write!(
-                    f,
-                    "RST sequence {seq} is {by} {side} the acknowledged {expected}"
-                )
+                let (by, side) =
+                    if by < 0 { (by.unsigned_abs(), "before") } else { (by as u32, "after") };
+                write!(f, "RST sequence {seq} is {by} {side} the acknowledged {expected}")
             }
             Self::Icmp { ty, code } => write!(f, "type {ty} code {code}"),
             Self::Full { count, max } => write!(f, "{count} entries, nf_conntrack_max is {max}"),

@@ -33,9 +33,7 @@ struct Tally {
 /// The kernel's records of one capture by packet number.
 fn kernel_records(path: &Path) -> BTreeMap<u64, Value> {
     let text = fs::read_to_string(path).expect("a kernel file");
-    let values = text
-        .lines()
-        .map(|l| serde_json::from_str::<Value>(l).expect("JSON"));
+    let values = text.lines().map(|l| serde_json::from_str::<Value>(l).expect("JSON"));
     values.filter_map(|v| Some((v["n"].as_u64()?, v))).collect()
 }
 
@@ -51,17 +49,9 @@ fn entry_difference(kernel: &Value, ours: &Connection) -> String {
     if let Some(state) = ours.tcp_state() {
         differ("state", text(&kernel["state"]), state.name().to_owned());
     }
-    let status: Vec<String> = kernel["status"]
-        .as_array()
-        .expect("status")
-        .iter()
-        .map(text)
-        .collect();
-    differ(
-        "status",
-        status.join(","),
-        ours.status().names().collect::<Vec<_>>().join(","),
-    );
+    let status: Vec<String> =
+        kernel["status"].as_array().expect("status").iter().map(text).collect();
+    differ("status", status.join(","), ours.status().names().collect::<Vec<_>>().join(","));
     let timeout = kernel["timeout"].as_i64().unwrap_or(-1);
     let left = ours.timeout().as_secs() as i64;
     if (timeout - left).abs() > 1 {
@@ -80,16 +70,8 @@ fn entry_difference(kernel: &Value, ours: &Connection) -> String {
         }
     }
     let tuple = ours.tuple(Direction::Original);
-    differ(
-        "src",
-        text(&kernel["orig"]["src"]),
-        tuple.src_ip().to_string(),
-    );
-    differ(
-        "dst",
-        text(&kernel["orig"]["dst"]),
-        tuple.dst_ip().to_string(),
-    );
+    differ("src", text(&kernel["orig"]["src"]), tuple.src_ip().to_string());
+    differ("dst", text(&kernel["orig"]["dst"]), tuple.dst_ip().to_string());
     out
 }
 
@@ -117,9 +99,7 @@ fn compare(
     }
     for entry in kernel["changed"].as_array().into_iter().flatten() {
         tally.entries += 1;
-        let ours = verdict
-            .connection
-            .and_then(|id| path.conntrack().connection(id));
+        let ours = verdict.connection.and_then(|id| path.conntrack().connection(id));
         let difference = match ours {
             Some(ours) => entry_difference(entry, ours),
             None => " no entry here".to_owned(),
@@ -130,9 +110,7 @@ fn compare(
             writeln!(tally.report, "{name} packet {n} entry:{difference}").expect("string");
         }
     }
-    let ended = kernel["destroyed"]
-        .as_array()
-        .is_some_and(|d| !d.is_empty());
+    let ended = kernel["destroyed"].as_array().is_some_and(|d| !d.is_empty());
     if ended != (verdict.change.ended || verdict.reason.word() == "reopened") {
         writeln!(tally.report, "{name} packet {n}: kernel ended {ended}").expect("string");
     }
@@ -140,15 +118,11 @@ fn compare(
 
 /// True for packets whose tracking is left to a later version: SCTP, GRE.
 fn exempt(kernel: &Value, verdict: &Verdict, path: &ReceivePath) -> bool {
-    let of_entry = verdict
-        .connection
-        .and_then(|id| path.conntrack().connection(id));
+    let of_entry = verdict.connection.and_then(|id| path.conntrack().connection(id));
     let number = of_entry.map(|c| c.tuple(Direction::Original).protocol);
     let named = |v: &Value| v["proto"] == "sctp" || v["proto"] == "gre";
     matches!(number, Some(protocol::SCTP | protocol::GRE))
-        || kernel["changed"]
-            .as_array()
-            .is_some_and(|c| c.iter().any(named))
+        || kernel["changed"].as_array().is_some_and(|c| c.iter().any(named))
         || verdict.reason.word().starts_with("sctp")
 }
 
@@ -163,16 +137,10 @@ fn run(folder: &Path, kinds: impl Fn(&str) -> bool, cut: CutPackets) -> Tally {
     names.sort();
     for name in &names {
         let kernel = kernel_records(&folder.join(format!("{name}.kernel.ndjson")));
-        let settings = Settings {
-            acct: true,
-            ..Settings::default()
-        };
+        let settings = Settings { acct: true, ..Settings::default() };
         let key = Key::from_words(1, 2);
         let conntrack = Conntrack::new(settings, TupleHash::Compact, key);
-        let options = PathOptions {
-            cut,
-            ..PathOptions::default()
-        };
+        let options = PathOptions { cut, ..PathOptions::default() };
         let mut path = ReceivePath::new(conntrack, options);
         let Ok(mut reader) = CaptureReader::open(folder.join(name)) else {
             assert!(kernel.is_empty(), "{name} does not open");
@@ -186,10 +154,7 @@ fn run(folder: &Path, kinds: impl Fn(&str) -> bool, cut: CutPackets) -> Tally {
             }
             let now = Instant::from_nanos(clock);
             let verdict = path.frame(now, record.link_type, record.data, record.wire_len);
-            assert!(
-                verdict.reason.verdicts().contains(&verdict.kind),
-                "{verdict:?}"
-            );
+            assert!(verdict.reason.verdicts().contains(&verdict.kind), "{verdict:?}");
             match said {
                 Some(said) if !exempt(said, &verdict, &path) => {
                     compare(name, record.number, said, &verdict, &path, &mut tally);
@@ -243,10 +208,6 @@ fn tracking_cut_packets_changes_nothing_else() {
         "malformed--zeek-ip4-trunc",
         "l2--sv-pppoe",
     ];
-    let tally = run(
-        &folder,
-        |name| !cut.iter().any(|c| name.starts_with(c)),
-        CutPackets::Track,
-    );
+    let tally = run(&folder, |name| !cut.iter().any(|c| name.starts_with(c)), CutPackets::Track);
     assert_eq!(tally.report, "", "unlisted differences");
 }

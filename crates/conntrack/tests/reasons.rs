@@ -27,8 +27,7 @@ fn established() -> Host {
 
 fn ethernet(host: &mut Host, frame: &[u8]) -> Verdict {
     let now = host.instant();
-    host.path
-        .frame(now, LinkType::ETHERNET, frame, frame.len() as u32)
+    host.path.frame(now, LinkType::ETHERNET, frame, frame.len() as u32)
 }
 
 /// Packets that belong to connections.
@@ -54,19 +53,13 @@ fn accepted() -> Vec<(Reason, Verdict)> {
     host.tcp(client(SYN, 70_000, 0));
     out.push((Reason::TcpChallengeAck, host.tcp(server(ACK, 5002, 1002))));
 
-    out.push((
-        Reason::TcpOvershoot,
-        established().tcp(client(ACK, 2500, 5001).len(10)),
-    ));
+    out.push((Reason::TcpOvershoot, established().tcp(client(ACK, 2500, 5001).len(10))));
     let mut host = established();
     host.tcp(client(ACK, 1001, 5001).len(1000));
     host.tcp(server(ACK, 5001, 2001));
     host.tcp(client(ACK, 2001, 5001).len(1000));
     host.tcp(server(ACK, 5001, 3001));
-    out.push((
-        Reason::TcpOldData,
-        host.tcp(client(ACK, 1001, 5001).len(10)),
-    ));
+    out.push((Reason::TcpOldData, host.tcp(client(ACK, 1001, 5001).len(10))));
     out.push((
         Reason::TcpOldAck,
         established().tcp(client(ACK, 1001, 5001u32.wrapping_sub(67_000))),
@@ -75,48 +68,27 @@ fn accepted() -> Vec<(Reason, Verdict)> {
     let mut host = Host::with(liberal);
     host.handshake();
     out.push((Reason::TcpLiberal, host.tcp(client(ACK, 900_000, 5001))));
-    out.push((
-        Reason::TcpRstInexact,
-        established().tcp(server(RST, 5002, 0)),
-    ));
+    out.push((Reason::TcpRstInexact, established().tcp(server(RST, 5002, 0))));
     let mut host = Host::new();
     host.tcp(client(SYN, 1000, 0));
     out.push((Reason::TcpRstUnanswered, host.tcp(client(RST, 1001, 0))));
 
-    out.push((
-        Reason::GenericTracker,
-        Host::new().ip(&ipv4(CLIENT, SERVER, 47, &[0, 0, 8, 0])),
-    ));
+    out.push((Reason::GenericTracker, Host::new().ip(&ipv4(CLIENT, SERVER, 47, &[0, 0, 8, 0]))));
     let query = udp(CLIENT, 1111, SERVER, 53, 20);
     let mut host = Host::new();
     host.ip(&query);
-    out.push((
-        Reason::IcmpError,
-        host.ip(&icmp(SERVER, CLIENT, 3, 3, [0; 4], &query)),
-    ));
+    out.push((Reason::IcmpError, host.ip(&icmp(SERVER, CLIENT, 3, 3, [0; 4], &query))));
     out
 }
 
 /// Invalid TCP, UDP, UDP-Lite, SCTP, GRE packets.
 fn invalid_transport() -> Vec<(Reason, Verdict)> {
     let mut out = Vec::new();
-    out.push((
-        Reason::NoNextHeader,
-        Host::new().ip(&ipv6(CLIENT6, SERVER6, 59, &[])),
-    ));
-    out.push((
-        Reason::ExtensionCut,
-        Host::new().ip(&ipv6(CLIENT6, SERVER6, 60, &[6])),
-    ));
-    out.push((
-        Reason::HeaderShort,
-        Host::new().ip(&ipv4(CLIENT, SERVER, 6, &[4, 87, 0])),
-    ));
+    out.push((Reason::NoNextHeader, Host::new().ip(&ipv6(CLIENT6, SERVER6, 59, &[]))));
+    out.push((Reason::ExtensionCut, Host::new().ip(&ipv6(CLIENT6, SERVER6, 60, &[6]))));
+    out.push((Reason::HeaderShort, Host::new().ip(&ipv4(CLIENT, SERVER, 6, &[4, 87, 0]))));
     let payload = [0x20, 1, 8, 0, 0, 0, 0, 9];
-    out.push((
-        Reason::GrePayload,
-        Host::new().ip(&ipv4(CLIENT, SERVER, 47, &payload)),
-    ));
+    out.push((Reason::GrePayload, Host::new().ip(&ipv4(CLIENT, SERVER, 47, &payload))));
 
     let mut bytes = client(SYN, 1, 0).bytes();
     bytes[32] = 0x40;
@@ -125,27 +97,15 @@ fn invalid_transport() -> Vec<(Reason, Verdict)> {
     bytes[36] ^= 1;
     out.push((Reason::TcpChecksum, Host::new().ip(&bytes)));
     out.push((Reason::TcpFlags, Host::new().tcp(client(SYN | FIN, 1, 0))));
-    out.push((
-        Reason::TcpNotAStart,
-        Host::new().tcp(client(SYN | ACK, 1, 1)),
-    ));
+    out.push((Reason::TcpNotAStart, Host::new().tcp(client(SYN | ACK, 1, 1))));
     let strict = settings(|s| s.tcp_loose = false);
-    out.push((
-        Reason::TcpLooseOff,
-        Host::with(strict).tcp(client(ACK, 1, 1)),
-    ));
+    out.push((Reason::TcpLooseOff, Host::with(strict).tcp(client(ACK, 1, 1))));
     let mut host = Host::new();
     host.tcp(client(SYN, 1000, 0));
     out.push((Reason::TcpState, host.tcp(client(ACK, 1001, 1))));
     out.push((Reason::TcpRstOld, established().tcp(server(RST, 5000, 0))));
-    out.push((
-        Reason::TcpSeqAboveWindow,
-        established().tcp(client(ACK, 4000, 5001)),
-    ));
-    out.push((
-        Reason::TcpAckUnsent,
-        established().tcp(client(ACK, 1001, 5002)),
-    ));
+    out.push((Reason::TcpSeqAboveWindow, established().tcp(client(ACK, 4000, 5001))));
+    out.push((Reason::TcpAckUnsent, established().tcp(client(ACK, 1001, 5002))));
 
     let mut bytes = udp(CLIENT, 1111, SERVER, 53, 20);
     bytes[25] = 200;
@@ -160,10 +120,7 @@ fn invalid_transport() -> Vec<(Reason, Verdict)> {
     };
     out.push((Reason::UdpliteCoverage, lite(3, 1)));
     out.push((Reason::UdpliteChecksum, lite(8, 1)));
-    out.push((
-        Reason::SctpChecksum,
-        Host::new().ip(&ipv4(CLIENT, SERVER, 132, &[1; 16])),
-    ));
+    out.push((Reason::SctpChecksum, Host::new().ip(&ipv4(CLIENT, SERVER, 132, &[1; 16]))));
     out
 }
 
@@ -173,14 +130,8 @@ fn invalid_icmp() -> Vec<(Reason, Verdict)> {
     let mut bytes = icmp(CLIENT, SERVER, 8, 0, [0, 7, 0, 1], b"ping");
     bytes[30] ^= 1;
     out.push((Reason::IcmpChecksum, Host::new().ip(&bytes)));
-    out.push((
-        Reason::IcmpType,
-        Host::new().ip(&icmp(CLIENT, SERVER, 19, 0, [0; 4], b"")),
-    ));
-    out.push((
-        Reason::IcmpFamily,
-        Host::new().ip(&ipv4(CLIENT, SERVER, 58, &[128; 8])),
-    ));
+    out.push((Reason::IcmpType, Host::new().ip(&icmp(CLIENT, SERVER, 19, 0, [0; 4], b""))));
+    out.push((Reason::IcmpFamily, Host::new().ip(&ipv4(CLIENT, SERVER, 58, &[128; 8]))));
     let reply = icmp(SERVER, CLIENT, 0, 0, [0, 7, 0, 1], b"");
     out.push((Reason::IcmpNotAQuery, Host::new().ip(&reply)));
     let short = icmp(SERVER, CLIENT, 3, 3, [0; 4], &query[..23]);
@@ -220,27 +171,19 @@ fn dropped() -> Vec<(Reason, Verdict)> {
     }
     out.push((Reason::TableFull, host.ip(&udp(CLIENT, 3, SERVER, 53, 4))));
 
-    let conntrack = Conntrack::new(
-        Settings::default(),
-        TupleHash::FourWords,
-        Key::from_words(5, 6),
-    );
+    let conntrack =
+        Conntrack::new(Settings::default(), TupleHash::FourWords, Key::from_words(5, 6));
     let mut path = ReceivePath::new(conntrack, PathOptions::default());
     let verdicts = (0..u16::MAX - 1024).map(|n| {
         let bytes = colliding(n);
         path.frame(Instant::ZERO, LinkType::RAW, &bytes, bytes.len() as u32)
     });
-    let refused = verdicts
-        .into_iter()
-        .find(|v| v.kind == VerdictKind::Dropped);
+    let refused = verdicts.into_iter().find(|v| v.kind == VerdictKind::Dropped);
     out.push((Reason::ChainTooLong, refused.expect("a flood is refused")));
 
     // Two packets of one TCP tuple between receive and confirm.
-    let mut conntrack = Conntrack::new(
-        Settings::default(),
-        TupleHash::Compact,
-        Key::from_words(1, 2),
-    );
+    let mut conntrack =
+        Conntrack::new(Settings::default(), TupleHash::Compact, Key::from_words(1, 2));
     let bytes = client(SYN, 1000, 0).bytes();
     let packet = Packet::parse(&bytes, bytes.len() as u32).expect("a packet");
     let first = conntrack.receive(Instant::ZERO, &packet, &Context::default());
@@ -272,10 +215,7 @@ fn fragments() -> Vec<(Reason, Verdict)> {
     out.push((Reason::FragmentWaiting, host.ip(&fragment(0, true, 64))));
     out.push((Reason::FragmentDuplicate, host.ip(&fragment(0, true, 64))));
     out.push((Reason::FragmentOverlap, host.ip(&fragment(4, true, 64))));
-    out.push((
-        Reason::FragmentRefused,
-        Host::new().ip(&fragment(0, true, 4)),
-    ));
+    out.push((Reason::FragmentRefused, Host::new().ip(&fragment(0, true, 4))));
     let tight = settings(|s| s.ipfrag_high_thresh = 1);
     let mut host = Host::with(tight);
     host.ip(&fragment(0, true, 64));
@@ -285,10 +225,7 @@ fn fragments() -> Vec<(Reason, Verdict)> {
     out.push((Reason::FragmentMemory, host.ip(&other)));
     // A middle fragment whose length is not a multiple of 8 goes on as it is.
     let payload = [17, 0, 0, 9, 0, 0, 0, 9, 1, 2, 3, 4, 5];
-    out.push((
-        Reason::FragmentUnassembled,
-        Host::new().ip(&ipv6(CLIENT6, SERVER6, 44, &payload)),
-    ));
+    out.push((Reason::FragmentUnassembled, Host::new().ip(&ipv6(CLIENT6, SERVER6, 44, &payload))));
     out
 }
 
@@ -302,38 +239,23 @@ fn skipped() -> Vec<(Reason, Verdict)> {
     let mpls = [&[2; 12][..], &[0x88, 0x47, 0, 1, 1, 64], &query].concat();
     out.push((Reason::Mpls, ethernet(&mut host, &mpls)));
     let now = host.instant();
-    out.push((
-        Reason::LinkTypeUnknown,
-        host.path.frame(now, LinkType(147), &query, 48),
-    ));
-    let cut = host
-        .path
-        .frame(now, LinkType::RAW, &query[..24], query.len() as u32);
+    out.push((Reason::LinkTypeUnknown, host.path.frame(now, LinkType(147), &query, 48)));
+    let cut = host.path.frame(now, LinkType::RAW, &query[..24], query.len() as u32);
     out.push((Reason::CutByCapture, cut));
     out
 }
 
 #[test]
 fn every_reason_is_produced() {
-    let all = [
-        accepted(),
-        invalid_transport(),
-        invalid_icmp(),
-        dropped(),
-        fragments(),
-        skipped(),
-    ]
-    .concat();
+    let all = [accepted(), invalid_transport(), invalid_icmp(), dropped(), fragments(), skipped()]
+        .concat();
     let mut produced = BTreeSet::new();
     for (reason, verdict) in all {
         assert_eq!(verdict.reason, reason, "{verdict:?}");
         assert!(reason.verdicts().contains(&verdict.kind), "{verdict:?}");
         produced.insert(reason);
     }
-    let missing: Vec<_> = Reason::ALL
-        .iter()
-        .filter(|r| !produced.contains(r))
-        .collect();
+    let missing: Vec<_> = Reason::ALL.iter().filter(|r| !produced.contains(r)).collect();
     assert!(missing.is_empty(), "no test for {missing:?}");
 }
 
@@ -342,23 +264,12 @@ fn every_reason_is_produced() {
 fn path_options() {
     let query = udp(CLIENT, 1111, SERVER, 53, 20);
     let mpls = [&[2; 12][..], &[0x88, 0x47, 0, 1, 1, 64], &query].concat();
-    let options = PathOptions {
-        mpls: true,
-        cut: CutPackets::Drop,
-        ..PathOptions::default()
-    };
+    let options = PathOptions { mpls: true, cut: CutPackets::Drop, ..PathOptions::default() };
     let mut host = Host::with_options(Settings::default(), options);
     assert_eq!(ethernet(&mut host, &mpls).reason, Reason::NewFlow);
     let now = host.instant();
-    let cut = host
-        .path
-        .frame(now, LinkType::RAW, &query[..40], query.len() as u32);
-    assert_eq!(
-        (cut.kind, cut.reason),
-        (VerdictKind::Dropped, Reason::IpHeader)
-    );
-    let cut = Host::new()
-        .path
-        .frame(now, LinkType::RAW, &query[..40], query.len() as u32);
+    let cut = host.path.frame(now, LinkType::RAW, &query[..40], query.len() as u32);
+    assert_eq!((cut.kind, cut.reason), (VerdictKind::Dropped, Reason::IpHeader));
+    let cut = Host::new().path.frame(now, LinkType::RAW, &query[..40], query.len() as u32);
     assert_eq!((cut.kind, cut.reason), (VerdictKind::New, Reason::NewFlow));
 }

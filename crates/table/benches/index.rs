@@ -1,9 +1,6 @@
 //! Searches and writes of the index, cold and warm: 10^3 entries stay in the first cache, 10^6 do
 //! not.
-#![allow(
-    missing_docs,
-    reason = "criterion's macros make undocumented functions"
-)]
+#![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
 use std::hint::black_box;
 
@@ -52,9 +49,7 @@ fn index(c: &mut Criterion) {
         group.bench_function(BenchmarkId::new("insert+remove", entries), |b| {
             b.iter(|| {
                 let fresh = oldest + entries;
-                index
-                    .insert(black_box(mixed(fresh)), fresh)
-                    .expect("random hashes have room");
+                index.insert(black_box(mixed(fresh)), fresh).expect("random hashes have room");
                 let removed = index.remove(mixed(oldest), oldest);
                 oldest += 1;
                 removed

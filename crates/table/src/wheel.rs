@@ -31,12 +31,7 @@ struct Link {
     list: u16,
 }
 
-const UNLINKED: Link = Link {
-    tick: 0,
-    prev: NONE,
-    next: NONE,
-    list: IDLE,
-};
+const UNLINKED: Link = Link { tick: 0, prev: NONE, next: NONE, list: IDLE };
 
 #[derive(Debug, Clone, Copy)]
 struct List {
@@ -44,10 +39,7 @@ struct List {
     tail: u32,
 }
 
-const EMPTY: List = List {
-    head: NONE,
-    tail: NONE,
-};
+const EMPTY: List = List { head: NONE, tail: NONE };
 
 /// The tick length is not a power of two (in nanoseconds).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,11 +50,7 @@ pub struct TickError {
 
 impl fmt::Display for TickError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "a tick of {} ns: the length must be a power of two",
-            self.tick_ns
-        )
+        write!(f, "a tick of {} ns: the length must be a power of two", self.tick_ns)
     }
 }
 
@@ -257,10 +245,7 @@ impl TimerWheel {
         let mut done = last == NONE;
         while !done {
             if left == 0 {
-                return Progress {
-                    backlog: true,
-                    ..progress
-                };
+                return Progress { backlog: true, ..progress };
             }
             left -= 1;
             let slot = self.head_tail(self.overdue()).head;
@@ -277,10 +262,7 @@ impl TimerWheel {
                     break;
                 }
                 if left == 0 {
-                    return Progress {
-                        backlog: true,
-                        ..progress
-                    };
+                    return Progress { backlog: true, ..progress };
                 }
                 left -= 1;
                 if event.level == 0 {
@@ -319,11 +301,7 @@ impl TimerWheel {
     /// Last tick that has begun at `now_ns`. At the end of time, the tick after it: nothing is left
     /// to wait for.
     fn reached(&self, now_ns: u64) -> u64 {
-        if now_ns == u64::MAX {
-            self.due(now_ns)
-        } else {
-            now_ns >> self.shift
-        }
+        if now_ns == u64::MAX { self.due(now_ns) } else { now_ns >> self.shift }
     }
 
     fn overdue(&self) -> u16 {
@@ -338,29 +316,15 @@ impl TimerWheel {
             let shift = DIGIT_BITS * level as u32;
             let higher = (self.now >> shift) & !(POSITIONS - 1);
             let tick = ((higher | position) << shift).max(self.now);
-            Event {
-                level,
-                list: (level as u64 * POSITIONS + position) as u16,
-                tick,
-            }
+            Event { level, list: (level as u64 * POSITIONS + position) as u16, tick }
         };
         let unfinished = |(level, bits): (usize, &u64)| {
             (bits >> here(level) & 1 != 0).then(|| event(level, here(level)))
         };
-        if let Some(event) = self
-            .occupied
-            .iter()
-            .enumerate()
-            .skip(1)
-            .find_map(unfinished)
-        {
+        if let Some(event) = self.occupied.iter().enumerate().skip(1).find_map(unfinished) {
             return Some(event);
         }
-        let (level, bits) = self
-            .occupied
-            .iter()
-            .enumerate()
-            .find(|(_, bits)| **bits != 0)?;
+        let (level, bits) = self.occupied.iter().enumerate().find(|(_, bits)| **bits != 0)?;
         Some(event(level, u64::from(bits.trailing_zeros())))
     }
 
@@ -392,11 +356,7 @@ impl TimerWheel {
 
     /// As [`cascade`](Self::cascade) for a tick that is not in the wheel yet.
     fn link_at(&mut self, slot: u32, tick: u64) {
-        let list = if tick <= self.now {
-            self.overdue()
-        } else {
-            self.list_of(tick)
-        };
+        let list = if tick <= self.now { self.overdue() } else { self.list_of(tick) };
         self.push(slot, tick, list);
     }
 
@@ -413,21 +373,13 @@ impl TimerWheel {
         let Some(link) = self.link_mut(slot) else {
             return;
         };
-        *link = Link {
-            tick,
-            prev: tail,
-            next: NONE,
-            list,
-        };
+        *link = Link { tick, prev: tail, next: NONE, list };
         match self.link_mut(tail) {
             Some(before) => before.next = slot,
             None => self.set_head(list, slot),
         }
         self.set_tail(list, slot);
-        if let Some(bits) = self
-            .occupied
-            .get_mut(usize::from(list) / POSITIONS as usize)
-        {
+        if let Some(bits) = self.occupied.get_mut(usize::from(list) / POSITIONS as usize) {
             *bits |= 1 << (u64::from(list) % POSITIONS);
         }
         self.len += 1;
@@ -440,9 +392,7 @@ impl TimerWheel {
         if link.list == IDLE {
             return false;
         }
-        let Link {
-            prev, next, list, ..
-        } = core::mem::replace(link, UNLINKED);
+        let Link { prev, next, list, .. } = core::mem::replace(link, UNLINKED);
         match self.link_mut(prev) {
             Some(before) => before.next = next,
             None => self.set_head(list, next),
@@ -452,9 +402,7 @@ impl TimerWheel {
             None => self.set_tail(list, prev),
         }
         if self.head_tail(list).head == NONE
-            && let Some(bits) = self
-                .occupied
-                .get_mut(usize::from(list) / POSITIONS as usize)
+            && let Some(bits) = self.occupied.get_mut(usize::from(list) / POSITIONS as usize)
         {
             *bits &= !(1 << (u64::from(list) % POSITIONS));
         }
@@ -482,17 +430,13 @@ impl TimerWheel {
         if slot == NONE {
             return None;
         }
-        self.chunks
-            .get((slot >> CHUNK_BITS) as usize)?
-            .get(slot as usize % CHUNK)
+        self.chunks.get((slot >> CHUNK_BITS) as usize)?.get(slot as usize % CHUNK)
     }
 
     fn link_mut(&mut self, slot: u32) -> Option<&mut Link> {
         if slot == NONE {
             return None;
         }
-        self.chunks
-            .get_mut((slot >> CHUNK_BITS) as usize)?
-            .get_mut(slot as usize % CHUNK)
+        self.chunks.get_mut((slot >> CHUNK_BITS) as usize)?.get_mut(slot as usize % CHUNK)
     }
 }

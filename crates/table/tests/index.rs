@@ -64,10 +64,7 @@ impl Model {
     }
 
     fn pairs(&self) -> Vec<(u32, u32)> {
-        self.0
-            .iter()
-            .flat_map(|(&pair, &n)| std::iter::repeat_n(pair, n))
-            .collect()
+        self.0.iter().flat_map(|(&pair, &n)| std::iter::repeat_n(pair, n)).collect()
     }
 }
 
@@ -119,12 +116,8 @@ fn apply(index: &mut Index, model: &mut Model, op: &Op) {
         }
         Op::RemoveMany(at, n) => (0..n).for_each(|_| apply(index, model, &Op::RemoveNth(at))),
         Op::Find(hash) => {
-            let slots: Vec<u32> = model
-                .pairs()
-                .into_iter()
-                .filter(|&(h, _)| h == hash)
-                .map(|(_, s)| s)
-                .collect();
+            let slots: Vec<u32> =
+                model.pairs().into_iter().filter(|&(h, _)| h == hash).map(|(_, s)| s).collect();
             assert_eq!(offered(index, hash), slots);
         }
     }
@@ -169,11 +162,7 @@ fn chains_round_the_end_survive_removal_in_any_order() {
     for step in [1usize, 7, 13, 64, 101] {
         let mut index = Index::with_capacity(400);
         let hash = |i: usize| {
-            if i.is_multiple_of(3) {
-                u32::MAX
-            } else {
-                u32::MAX - (i as u32 % 40) * 0x0100_0000
-            }
+            if i.is_multiple_of(3) { u32::MAX } else { u32::MAX - (i as u32 % 40) * 0x0100_0000 }
         };
         let n = 307;
         (0..n).for_each(|i| index.insert(hash(i), i as u32).unwrap());

@@ -57,10 +57,7 @@ impl Model {
     }
 
     fn get(&self, id: SlotId) -> Option<u64> {
-        self.taken
-            .get(&id.index)
-            .filter(|t| t.0 == id.generation)
-            .map(|t| t.1)
+        self.taken.get(&id.index).filter(|t| t.0 == id.generation).map(|t| t.1)
     }
 
     fn nth(&self, at: u16) -> Option<u32> {
@@ -73,10 +70,7 @@ fn apply(slab: &mut Slab<u64>, model: &mut Model, op: &Op) {
     match *op {
         Op::Insert(value) => {
             let expected = model.insert(value, slab.limit());
-            assert_eq!(
-                slab.insert(value).map_err(|full| full.0),
-                expected.ok_or(value)
-            );
+            assert_eq!(slab.insert(value).map_err(|full| full.0), expected.ok_or(value));
         }
         Op::Fill(n) => (0..u64::from(n)).for_each(|value| apply(slab, model, &Op::Insert(value))),
         Op::Remove(index) => assert_eq!(slab.remove(index), model.remove(index)),
@@ -137,11 +131,9 @@ fn entries_never_move_and_memory_follows_the_peak() {
     let peak = slab.memory();
     assert!((100_000 * 40..100_000 * 56).contains(&peak), "{peak}");
     for round in 0..3 {
-        ids.iter()
-            .for_each(|id| assert!(slab.remove(id.index).is_some()));
+        ids.iter().for_each(|id| assert!(slab.remove(id.index).is_some()));
         assert_eq!((slab.len(), slab.memory()), (1, peak), "round {round}");
-        ids.iter()
-            .for_each(|_| assert!(slab.insert([9; 4]).is_ok()));
+        ids.iter().for_each(|_| assert!(slab.insert([9; 4]).is_ok()));
     }
     assert_eq!(slab.memory(), peak);
 }
@@ -150,9 +142,7 @@ fn entries_never_move_and_memory_follows_the_peak() {
 fn entries_are_dropped_once() {
     let value = std::rc::Rc::new(());
     let mut slab = Slab::with_limit(3);
-    let ids: Vec<_> = (0..3)
-        .map(|_| slab.insert(value.clone()).unwrap())
-        .collect();
+    let ids: Vec<_> = (0..3).map(|_| slab.insert(value.clone()).unwrap()).collect();
     drop(slab.insert(value.clone()).unwrap_err());
     assert_eq!(std::rc::Rc::strong_count(&value), 4);
     slab.remove(ids[1].index);

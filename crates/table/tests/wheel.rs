@@ -87,26 +87,14 @@ impl Model {
     }
 
     fn reached(&self, now: u64) -> u128 {
-        if now == u64::MAX {
-            self.due(now)
-        } else {
-            u128::from(now) >> self.shift
-        }
+        if now == u64::MAX { self.due(now) } else { u128::from(now) >> self.shift }
     }
 
     fn arm(&mut self, slot: u32, deadline: u64, present: u128, in_call: Option<usize>) {
         let due = self.due(deadline);
         let overdue = due <= present;
         let deferred = in_call.filter(|_| overdue);
-        self.armed.insert(
-            slot,
-            Armed {
-                deadline,
-                order: due.max(present),
-                overdue,
-                deferred,
-            },
-        );
+        self.armed.insert(slot, Armed { deadline, order: due.max(present), overdue, deferred });
     }
 }
 
@@ -125,29 +113,11 @@ fn advance(
     let (call, mut order, mut fired) = (model.calls, 0, 0);
     let progress = wheel.advance(now, budget, |slot| {
         fired += 1;
-        let armed = model
-            .armed
-            .remove(&slot)
-            .expect("fired a slot that was not armed");
-        assert!(
-            armed.deadline <= now,
-            "slot {slot} fired {} ns early",
-            armed.deadline - now
-        );
-        assert!(
-            hint.is_some_and(|hint| hint <= now),
-            "fired at {now} in spite of hint {hint:?}"
-        );
-        assert!(
-            armed.order >= order,
-            "slot {slot} of tick {} after {order}",
-            armed.order
-        );
-        assert_ne!(
-            armed.deferred,
-            Some(call),
-            "slot {slot} fired twice without time going on"
-        );
+        let armed = model.armed.remove(&slot).expect("fired a slot that was not armed");
+        assert!(armed.deadline <= now, "slot {slot} fired {} ns early", armed.deadline - now);
+        assert!(hint.is_some_and(|hint| hint <= now), "fired at {now} in spite of hint {hint:?}");
+        assert!(armed.order >= order, "slot {slot} of tick {} after {order}", armed.order);
+        assert_ne!(armed.deferred, Some(call), "slot {slot} fired twice without time going on");
         order = armed.order;
         let next = rearm(slot, armed.deadline);
         if let Some(deadline) = next {
@@ -163,11 +133,7 @@ fn advance(
     } else if !progress.backlog {
         for (slot, armed) in &model.armed {
             let late = model.due(armed.deadline) <= target && armed.deferred != Some(call);
-            assert!(
-                !late,
-                "slot {slot} of {} did not fire at {now}",
-                armed.deadline
-            );
+            assert!(!late, "slot {slot} of {} did not fire at {now}", armed.deadline);
         }
     }
     assert_eq!(wheel.len(), model.armed.len());
@@ -176,11 +142,7 @@ fn advance(
 
 fn run(shift: u32, ops: &[Op], rearm: impl Fn(u32, u64) -> Option<u64> + Copy) {
     let mut wheel = TimerWheel::new(1 << shift).unwrap();
-    let mut model = Model {
-        shift,
-        armed: BTreeMap::new(),
-        calls: 0,
-    };
+    let mut model = Model { shift, armed: BTreeMap::new(), calls: 0 };
     let mut now = 0;
     for op in ops {
         match *op {
@@ -254,25 +216,11 @@ fn tick_lengths_that_are_no_power_of_two_are_refused() {
 #[test]
 fn never_early_and_less_than_a_tick_late() {
     let tick = 1u64 << 24;
-    for deadline in [
-        1,
-        tick - 1,
-        tick,
-        tick + 1,
-        64 * tick,
-        64 * tick + 1,
-        5 * DAY,
-        5 * DAY + 7,
-    ] {
+    for deadline in [1, tick - 1, tick, tick + 1, 64 * tick, 64 * tick + 1, 5 * DAY, 5 * DAY + 7] {
         let mut wheel = TimerWheel::new(tick).unwrap();
         wheel.arm(1, deadline).unwrap();
         assert_eq!(wheel.advance(deadline - 1, usize::MAX, |_| None).fired, 0);
-        assert_eq!(
-            wheel
-                .advance(deadline + tick - 1, usize::MAX, |_| None)
-                .fired,
-            1
-        );
+        assert_eq!(wheel.advance(deadline + tick - 1, usize::MAX, |_| None).fired, 1);
     }
 }
 
@@ -309,13 +257,7 @@ fn a_slot_that_always_wants_the_past_fires_once_a_call() {
     wheel.arm(1, 5).unwrap();
     for _ in 0..3 {
         let progress = wheel.advance(DAY, usize::MAX, |_| Some(0));
-        assert_eq!(
-            progress,
-            Progress {
-                fired: 1,
-                backlog: false
-            }
-        );
+        assert_eq!(progress, Progress { fired: 1, backlog: false });
     }
 }
 

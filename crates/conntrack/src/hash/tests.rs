@@ -18,14 +18,7 @@ fn tuple(protocol: u8, src: &str, sport: u16, dst: &str, dport: u16) -> Tuple {
         IpAddr::V6(a) => (a.octets(), Family::V6),
     };
     let ((src, family), (dst, _)) = (octets(src), octets(dst));
-    Tuple {
-        src,
-        dst,
-        sport,
-        dport,
-        family,
-        protocol,
-    }
+    Tuple { src, dst, sport, dport, family, protocol }
 }
 
 /// Calculated for the key bytes 00 to 0f from the published description of the kernel's arrangement since 6.5.
@@ -69,9 +62,7 @@ fn linux65_by_bytes(t: &Tuple, zone: u16, mix: u32) -> u32 {
 /// The four words built from the bytes as a little-endian machine loads them, hashed as 32 bytes.
 fn four_words_by_bytes(t: &Tuple, zone: u16, mix: u32) -> u32 {
     let word = |a: &[u8; 16], i: usize| {
-        u64::from(u32::from_le_bytes(
-            a[i * 4..i * 4 + 4].try_into().expect("4"),
-        ))
+        u64::from(u32::from_le_bytes(a[i * 4..i * 4 + 4].try_into().expect("4")))
     };
     let a = (word(&t.src, 0) << 32) | word(&t.src, 3);
     let b = (word(&t.dst, 0) << 32) | word(&t.dst, 3);
@@ -108,14 +99,7 @@ fn any_tuple() -> impl Strategy<Value = Tuple> {
         any::<([u8; 16], [u8; 16])>().prop_map(|(s, d)| (Family::V6, s, d)),
     ];
     (pair, any::<(u16, u16, u8)>()).prop_map(|((family, src, dst), (sport, dport, protocol))| {
-        Tuple {
-            src,
-            dst,
-            sport,
-            dport,
-            family,
-            protocol,
-        }
+        Tuple { src, dst, sport, dport, family, protocol }
     })
 }
 

@@ -62,10 +62,7 @@ impl SideFlags {
             (SideFlags::CHALLENGE_ACK, "challenge_ack"),
             (SideFlags::SIMULTANEOUS_OPEN, "simultaneous_open"),
         ];
-        NAMES
-            .into_iter()
-            .filter(move |(bit, _)| self.has(*bit))
-            .map(|(_, name)| name)
+        NAMES.into_iter().filter(move |(bit, _)| self.has(*bit)).map(|(_, name)| name)
     }
 }
 
@@ -130,12 +127,7 @@ impl TcpTrack {
             wscale: 0,
             flags: SideFlags(0),
         };
-        Self {
-            sides: [original, reply],
-            state: TcpState::None,
-            last,
-            retrans: 0,
-        }
+        Self { sides: [original, reply], state: TcpState::None, last, retrans: 0 }
     }
 }
 
@@ -152,10 +144,7 @@ const fn before(a: u32, b: u32) -> bool {
 fn segment_end(tcp: &Tcp<'_>) -> u32 {
     let syn = u32::from(tcp.flags & tcp_flags::SYN != 0);
     let fin = u32::from(tcp.flags & tcp_flags::FIN != 0);
-    tcp.seq
-        .wrapping_add(tcp.payload_len)
-        .wrapping_add(syn)
-        .wrapping_add(fin)
+    tcp.seq.wrapping_add(tcp.payload_len).wrapping_add(syn).wrapping_add(fin)
 }
 
 /// Starts tracking from the first packet of a tuple, or says why it cannot.
@@ -165,12 +154,7 @@ pub(crate) fn start(settings: &Settings, tcp: &Tcp<'_>) -> Result<TcpTrack, Hand
     match table::target(Direction::Original, kind, TcpState::None) {
         Target::State(TcpState::SynSent) => {
             let maxwin = u32::from(tcp.window).max(1);
-            let mut side = Side {
-                end,
-                maxend: end,
-                maxwin,
-                ..Side::default()
-            };
+            let mut side = Side { end, maxend: end, maxwin, ..Side::default() };
             options::announced(tcp.options, &mut side.scale, &mut side.flags);
             Ok(TcpTrack::new(side, Side::default()))
         }
@@ -179,29 +163,13 @@ pub(crate) fn start(settings: &Settings, tcp: &Tcp<'_>) -> Result<TcpTrack, Hand
             let maxwin = u32::from(tcp.window).max(1);
             let flags = SideFlags(SideFlags::SACK_PERM.0 | SideFlags::BE_LIBERAL.0);
             let maxend = end.wrapping_add(maxwin);
-            let side = Side {
-                end,
-                maxend,
-                maxwin,
-                flags,
-                ..Side::default()
-            };
-            Ok(TcpTrack::new(
-                side,
-                Side {
-                    flags,
-                    ..Side::default()
-                },
-            ))
+            let side = Side { end, maxend, maxwin, flags, ..Side::default() };
+            Ok(TcpTrack::new(side, Side { flags, ..Side::default() }))
         }
-        Target::State(_) => Err(Handled::Invalid(
-            Reason::TcpLooseOff,
-            Detail::Flags(tcp.flags),
-        )),
-        Target::Invalid | Target::Ignore => Err(Handled::Invalid(
-            Reason::TcpNotAStart,
-            Detail::Flags(tcp.flags),
-        )),
+        Target::State(_) => Err(Handled::Invalid(Reason::TcpLooseOff, Detail::Flags(tcp.flags))),
+        Target::Invalid | Target::Ignore => {
+            Err(Handled::Invalid(Reason::TcpNotAStart, Detail::Flags(tcp.flags)))
+        }
     }
 }
 
@@ -213,55 +181,33 @@ pub(crate) const fn flags_allowed(flags: u8) -> bool {
 /// Where the state machine goes with a packet, before the window check.
 enum Step {
     /// To this state, from `old` as the state machine is to see it.
-    Go {
-        target: TcpState,
-        old: TcpState,
-        check_window: bool,
-    },
+    Go { target: TcpState, old: TcpState, check_window: bool },
     /// Nowhere.
     Done(Handled),
 }
 
 /// Handles a packet of a connection. Flags and checksum were checked.
 pub(crate) fn handle(hook: &Hook<'_>, conn: &mut Connection, tcp: &Tcp<'_>) -> Handled {
-    let Connection {
-        status,
-        proto: Proto::Tcp(track),
-        ..
-    } = conn
-    else {
+    let Connection { status, proto: Proto::Tcp(track), .. } = conn else {
         unreachable!("a TCP tuple has a TCP connection");
     };
     let status = *status;
     let (settings, dir) = (hook.settings, hook.direction);
     let kind = Kind::of(tcp.flags);
     let (target, old, check_window) = match step(hook, status, track, kind, tcp) {
-        Step::Go {
-            target,
-            old,
-            check_window,
-        } => (target, old, check_window),
+        Step::Go { target, old, check_window } => (target, old, check_window),
         Step::Done(handled) => return handled,
     };
     let mut note = (kind == Kind::Rst && target != TcpState::Close).then(|| {
         let expected = track.sides[dir.other().index()].maxack;
-        (
-            Reason::TcpRstInexact,
-            Detail::Rst {
-                seq: tcp.seq,
-                expected,
-            },
-        )
+        (Reason::TcpRstInexact, Detail::Rst { seq: tcp.seq, expected })
     });
     if check_window {
         match window::check(track, settings, dir, kind, tcp) {
             Window::Accept => {}
             Window::Liberal(reason, detail) => note = Some((reason, detail)),
             Window::Ignore(reason, detail) => {
-                return Handled::Accept {
-                    note: Some((reason, detail)),
-                    ended: false,
-                };
+                return Handled::Accept { note: Some((reason, detail)), ended: false };
             }
             Window::Invalid(reason, detail) => {
                 shorten_after_invalid_close(hook, conn, kind);
@@ -269,17 +215,7 @@ pub(crate) fn handle(hook: &Hook<'_>, conn: &mut Connection, tcp: &Tcp<'_>) -> H
             }
         }
     }
-    commit(
-        hook,
-        conn,
-        tcp,
-        Commit {
-            kind,
-            old,
-            target,
-            note,
-        },
-    )
+    commit(hook, conn, tcp, Commit { kind, old, target, note })
 }
 
 /// The table's outcome and the special transitions.
@@ -287,25 +223,14 @@ fn step(hook: &Hook<'_>, status: Status, track: &mut TcpTrack, kind: Kind, tcp: 
     let dir = hook.direction;
     let old = track.state;
     let last = track.last;
-    let go = |target| Step::Go {
-        target,
-        old,
-        check_window: true,
-    };
+    let go = |target| Step::Go { target, old, check_window: true };
     match table::target(dir, kind, old) {
         Target::Invalid => {
-            let detail = Detail::State {
-                kind,
-                state: old,
-                direction: dir,
-            };
+            let detail = Detail::State { kind, state: old, direction: dir };
             Step::Done(Handled::Invalid(Reason::TcpState, detail))
         }
         Target::State(TcpState::SynSent) if matches!(old, TcpState::TimeWait | TcpState::Close) => {
-            let closed = track
-                .sides
-                .iter()
-                .any(|s| s.flags.has(SideFlags::CLOSE_INIT));
+            let closed = track.sides.iter().any(|s| s.flags.has(SideFlags::CLOSE_INIT));
             if closed || (last.dir == dir && last.index == Kind::Rst) {
                 return Step::Done(Handled::Reopen);
             }
@@ -356,16 +281,9 @@ fn ignored(hook: &Hook<'_>, track: &mut TcpTrack, kind: Kind, tcp: &Tcp<'_>) -> 
         };
         let own = &mut track.sides[dir.index()];
         let liberal = own.flags.0 & SideFlags::BE_LIBERAL.0;
-        *own = Side {
-            flags: SideFlags(liberal),
-            ..Side::default()
-        };
+        *own = Side { flags: SideFlags(liberal), ..Side::default() };
         track.sides[dir.other().index()] = other;
-        return Step::Go {
-            target: TcpState::SynRecv,
-            old: TcpState::SynSent,
-            check_window: true,
-        };
+        return Step::Go { target: TcpState::SynRecv, old: TcpState::SynSent, check_window: true };
     }
     last.index = kind;
     last.dir = dir;
@@ -385,15 +303,8 @@ fn ignored(hook: &Hook<'_>, track: &mut TcpTrack, kind: Kind, tcp: &Tcp<'_>) -> 
     if kind == Kind::Ack && dir == Direction::Reply && track.state == TcpState::SynSent {
         last.ack = tcp.ack;
     }
-    let detail = Detail::State {
-        kind,
-        state: track.state,
-        direction: dir,
-    };
-    Step::Done(Handled::Accept {
-        note: Some((Reason::TcpIgnored, detail)),
-        ended: false,
-    })
+    let detail = Detail::State { kind, state: track.state, direction: dir };
+    Step::Done(Handled::Accept { note: Some((Reason::TcpIgnored, detail)), ended: false })
 }
 
 /// A RST: does it close the connection (RFC 5961, section 3)?
@@ -401,11 +312,7 @@ fn reset(hook: &Hook<'_>, status: Status, track: &TcpTrack, tcp: &Tcp<'_>) -> St
     let dir = hook.direction;
     let old = track.state;
     let last = &track.last;
-    let go = |target, check_window| Step::Go {
-        target,
-        old,
-        check_window,
-    };
+    let go = |target, check_window| Step::Go { target, old, check_window };
     if matches!(
         old,
         TcpState::FinWait
@@ -424,10 +331,7 @@ fn reset(hook: &Hook<'_>, status: Status, track: &TcpTrack, tcp: &Tcp<'_>) -> St
             return go(TcpState::Close, true);
         }
         if before(tcp.seq, receiver.maxack) && !hook.settings.tcp_ignore_invalid_rst {
-            let detail = Detail::Rst {
-                seq: tcp.seq,
-                expected: receiver.maxack,
-            };
+            let detail = Detail::Rst { seq: tcp.seq, expected: receiver.maxack };
             return Step::Done(Handled::Invalid(Reason::TcpRstOld, detail));
         }
         let follows_own_ack = last.index == Kind::Ack && last.dir == dir && tcp.seq == last.end;
@@ -481,16 +385,9 @@ struct Commit {
 
 /// Enters the new state, and sets time-out, status and counters.
 fn commit(hook: &Hook<'_>, conn: &mut Connection, tcp: &Tcp<'_>, c: Commit) -> Handled {
-    let Commit {
-        kind,
-        old,
-        target,
-        mut note,
-    } = c;
+    let Commit { kind, old, target, mut note } = c;
     let dir = hook.direction;
-    let Proto::Tcp(track) = &mut conn.proto else {
-        unreachable!("checked by the caller")
-    };
+    let Proto::Tcp(track) = &mut conn.proto else { unreachable!("checked by the caller") };
     track.last.index = kind;
     track.last.dir = dir;
     track.state = target;
@@ -541,10 +438,7 @@ fn timeout(settings: &Settings, track: &TcpTrack, kind: Kind, target: TcpState) 
     let of_state = settings.tcp_timeouts[target as usize];
     let retrans = settings.tcp_timeout_max_retrans;
     let unacknowledged = settings.tcp_timeout_unacknowledged;
-    let waiting = track
-        .sides
-        .iter()
-        .any(|s| s.flags.has(SideFlags::DATA_UNACKNOWLEDGED));
+    let waiting = track.sides.iter().any(|s| s.flags.has(SideFlags::DATA_UNACKNOWLEDGED));
     let chosen = if track.retrans >= settings.tcp_max_retrans && of_state > retrans {
         retrans
     } else if kind == Kind::Rst {

@@ -94,11 +94,7 @@ impl Kind {
         if flags & RST != 0 {
             Self::Rst
         } else if flags & SYN != 0 {
-            if flags & ACK != 0 {
-                Self::SynAck
-            } else {
-                Self::Syn
-            }
+            if flags & ACK != 0 { Self::SynAck } else { Self::Syn }
         } else if flags & FIN != 0 {
             Self::Fin
         } else if flags & ACK != 0 {

@@ -167,11 +167,7 @@ fn outside(s: &Segment<'_>, sender: &mut Side, receiver: &Side) -> Option<Window
     let lag = MAX_ACK_LAG.max(sender.maxwin);
     let lowest_ack = receiver.end.wrapping_sub(lag).wrapping_sub(1);
     if !before(s.seq, sender.maxend.wrapping_add(1)) {
-        let detail = Detail::SeqAbove {
-            seq: s.seq,
-            edge: sender.maxend,
-            window: receiver.maxwin,
-        };
+        let detail = Detail::SeqAbove { seq: s.seq, edge: sender.maxend, window: receiver.maxwin };
         let overshoot = s.end.wrapping_sub(sender.maxend).wrapping_add(1);
         let tolerable = receiver.maxwin != 0
             && after(s.end, lower_edge)
@@ -187,24 +183,15 @@ fn outside(s: &Segment<'_>, sender: &mut Side, receiver: &Side) -> Option<Window
         return Some(Window::Ignore(Reason::TcpOvershoot, detail));
     }
     if after(s.sack, receiver.end) {
-        let detail = Detail::AckAbove {
-            ack: s.sack,
-            end: receiver.end,
-        };
+        let detail = Detail::AckAbove { ack: s.sack, end: receiver.end };
         return Some(Window::Invalid(Reason::TcpAckUnsent, detail));
     }
     if receiver.maxwin != 0 && !after(s.end, lower_edge) {
-        let detail = Detail::EndBelow {
-            end: s.end,
-            edge: lower_edge,
-        };
+        let detail = Detail::EndBelow { end: s.end, edge: lower_edge };
         return Some(Window::Ignore(Reason::TcpOldData, detail));
     }
     if !after(s.sack, lowest_ack) {
-        let detail = Detail::AckBelow {
-            ack: s.sack,
-            edge: lowest_ack,
-        };
+        let detail = Detail::AckBelow { ack: s.sack, edge: lowest_ack };
         return Some(Window::Ignore(Reason::TcpOldAck, detail));
     }
     None
@@ -230,9 +217,7 @@ fn learn(s: &Segment<'_>, sender: &mut Side, receiver: &mut Side) {
         }
     }
     if receiver.maxwin != 0 && after(s.end, sender.maxend) {
-        receiver.maxwin = receiver
-            .maxwin
-            .wrapping_add(s.end.wrapping_sub(sender.maxend));
+        receiver.maxwin = receiver.maxwin.wrapping_add(s.end.wrapping_sub(sender.maxend));
     }
     let allowed = s.sack.wrapping_add(window);
     if after(allowed, receiver.maxend.wrapping_sub(1)) {

@@ -52,10 +52,7 @@ pub fn client(flags: u8, seq: u32, ack: u32) -> Segment {
 
 /// A segment from the server to the client.
 pub fn server(flags: u8, seq: u32, ack: u32) -> Segment {
-    Segment {
-        reply: true,
-        ..client(flags, seq, ack)
-    }
+    Segment { reply: true, ..client(flags, seq, ack) }
 }
 
 impl Segment {
@@ -68,18 +65,11 @@ impl Segment {
     }
 
     pub fn options(self, options: &[u8]) -> Self {
-        Self {
-            options: options.to_vec(),
-            ..self
-        }
+        Self { options: options.to_vec(), ..self }
     }
 
     pub fn ports(self, sport: u16, dport: u16) -> Self {
-        Self {
-            sport,
-            dport,
-            ..self
-        }
+        Self { sport, dport, ..self }
     }
 
     /// The IPv4 packet.
@@ -109,18 +99,14 @@ impl Segment {
 pub fn udp(src: [u8; 4], sport: u16, dst: [u8; 4], dport: u16, len: usize) -> Vec<u8> {
     let mut out = Vec::new();
     let builder = PacketBuilder::ipv4(src, dst, 64).udp(sport, dport);
-    builder
-        .write(&mut out, &vec![0x62; len])
-        .expect("writes to memory");
+    builder.write(&mut out, &vec![0x62; len]).expect("writes to memory");
     out
 }
 
 pub fn udp6(src: [u8; 16], sport: u16, dst: [u8; 16], dport: u16, len: usize) -> Vec<u8> {
     let mut out = Vec::new();
     let builder = PacketBuilder::ipv6(src, dst, 64).udp(sport, dport);
-    builder
-        .write(&mut out, &vec![0x62; len])
-        .expect("writes to memory");
+    builder.write(&mut out, &vec![0x62; len]).expect("writes to memory");
     out
 }
 
@@ -214,15 +200,9 @@ impl Host {
     }
 
     pub fn with_options(settings: Settings, options: PathOptions) -> Self {
-        let settings = Settings {
-            acct: true,
-            ..settings
-        };
+        let settings = Settings { acct: true, ..settings };
         let conntrack = Conntrack::new(settings, TupleHash::Compact, Key::from_words(1, 2));
-        Self {
-            path: ReceivePath::new(conntrack, options),
-            now: 1000.0,
-        }
+        Self { path: ReceivePath::new(conntrack, options), now: 1000.0 }
     }
 
     pub fn wait(&mut self, seconds: f64) {
@@ -235,8 +215,7 @@ impl Host {
 
     pub fn ip(&mut self, packet: &[u8]) -> Verdict {
         let now = self.instant();
-        self.path
-            .frame(now, LinkType::RAW, packet, packet.len() as u32)
+        self.path.frame(now, LinkType::RAW, packet, packet.len() as u32)
     }
 
     pub fn tcp(&mut self, segment: Segment) -> Verdict {
@@ -264,9 +243,5 @@ impl Host {
 
 /// The words of verdict, direction and reason.
 pub fn words(v: &Verdict) -> (&'static str, &'static str, &'static str) {
-    (
-        v.kind.word(),
-        v.direction.map_or("-", |d| d.name()),
-        v.reason.word(),
-    )
+    (v.kind.word(), v.direction.map_or("-", |d| d.name()), v.reason.word())
 }

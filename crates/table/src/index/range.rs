@@ -39,9 +39,7 @@ impl Table {
         let (first, last) = (self.home(*range.start()), self.home(*range.end()));
         let mut visit_bucket = |bucket: &Bucket| {
             let entries = bucket.iter().filter_map(|&word| entry(word));
-            entries
-                .filter(|(hash, _)| range.contains(hash))
-                .for_each(|(_, slot)| visit(slot));
+            entries.filter(|(hash, _)| range.contains(hash)).for_each(|(_, slot)| visit(slot));
         };
         // Homes that a shrinking table has lost start at bucket 0; so does what runs over its end.
         let mut at = first;

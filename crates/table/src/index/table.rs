@@ -59,12 +59,7 @@ impl Table {
         let words = vec![0u64; buckets * LANES + (LANES - 1)];
         let misaligned = words.as_ptr() as usize % LINE;
         let offset = (LINE - misaligned) % LINE / size_of::<u64>();
-        Self {
-            words,
-            offset,
-            live: buckets,
-            shift: 32 - buckets.trailing_zeros(),
-        }
+        Self { words, offset, live: buckets, shift: 32 - buckets.trailing_zeros() }
     }
 
     pub(super) fn live(&self) -> usize {
@@ -77,9 +72,7 @@ impl Table {
 
     /// The words of all live buckets, free lanes included.
     pub(super) fn words(&self) -> &[u64] {
-        self.words
-            .get(self.offset..self.offset + self.live * LANES)
-            .unwrap_or(&[])
+        self.words.get(self.offset..self.offset + self.live * LANES).unwrap_or(&[])
     }
 
     /// Address of the first bucket, for the test that it lies on a cache line.
@@ -94,9 +87,7 @@ impl Table {
     }
 
     fn bucket_mut(&mut self, at: usize) -> Option<&mut Bucket> {
-        self.words
-            .get_mut(self.offset + at * LANES..)?
-            .first_chunk_mut()
+        self.words.get_mut(self.offset + at * LANES..)?.first_chunk_mut()
     }
 
     /// First bucket on the way of `hash`: multiply-shift with a power of two, that is the top bits,
@@ -120,11 +111,7 @@ impl Table {
 
     /// Steps on the ring from `from` to `to`.
     pub(super) fn distance(&self, from: usize, to: usize) -> usize {
-        if to >= from {
-            to - from
-        } else {
-            to + self.live - from
-        }
+        if to >= from { to - from } else { to + self.live - from }
     }
 
     #[inline(always)]
@@ -132,11 +119,7 @@ impl Table {
         let mut at = self.start(hash);
         for _ in 0..self.live {
             let bucket = self.bucket(at)?;
-            let mut left = if holds(bucket, hash) {
-                holding(bucket, hash)
-            } else {
-                0
-            };
+            let mut left = if holds(bucket, hash) { holding(bucket, hash) } else { 0 };
             while left != 0 {
                 let lane = left.trailing_zeros() as usize % LANES;
                 if let Some((_, slot)) = entry(bucket[lane])

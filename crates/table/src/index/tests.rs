@@ -4,9 +4,7 @@ use super::*;
 
 /// SplitMix64's finaliser: a fixed, well-mixed sequence for tests.
 fn mixed(i: u32) -> u32 {
-    let mut z = u64::from(i)
-        .wrapping_add(1)
-        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut z = u64::from(i).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     ((z ^ z >> 31) >> 32) as u32
@@ -20,10 +18,7 @@ fn check(index: &Index) {
             for (hash, _) in words.iter().filter_map(|&w| entry(w)) {
                 count += 1;
                 let way = table.distance(table.start(hash), at);
-                assert!(
-                    table.run(hash, way) == way,
-                    "a gap before bucket {at} of {hash:#x}"
-                );
+                assert!(table.run(hash, way) == way, "a gap before bucket {at} of {hash:#x}");
             }
         }
     }
@@ -40,10 +35,7 @@ fn buckets_lie_on_cache_lines() {
 #[test]
 fn capacity_is_what_was_asked_for_and_zero_costs_nothing() {
     let empty = Index::with_capacity(0);
-    assert_eq!(
-        (empty.memory(), empty.capacity(), empty.find(0, |_| true)),
-        (0, 0, None)
-    );
+    assert_eq!((empty.memory(), empty.capacity(), empty.find(0, |_| true)), (0, 0, None));
     for entries in [1, 24, 25, 1000, 6 << 10, (6 << 10) + 1] {
         let mut index = Index::with_capacity(entries);
         let (capacity, memory) = (index.capacity(), index.memory());
@@ -104,10 +96,7 @@ fn every_entry_is_found_at_every_moment_of_growth() {
             assert_eq!(index.find(mixed(i + 1), |_| true), None);
         }
     }
-    assert!(
-        moments > 100,
-        "growth is meant to take many steps, took {moments}"
-    );
+    assert!(moments > 100, "growth is meant to take many steps, took {moments}");
 }
 
 #[test]
@@ -148,12 +137,7 @@ fn flood_of_equal_hashes_is_refused_without_growth() {
                 Err(error) => break error,
             }
         };
-        assert_eq!(
-            error,
-            InsertError::ProbeLimit {
-                probed: MAX_PROBE + LANES
-            }
-        );
+        assert_eq!(error, InsertError::ProbeLimit { probed: MAX_PROBE + LANES });
         assert_eq!(taken as usize, MAX_PROBE + LANES);
         for slot in 0..100_000 {
             assert!(index.insert(hash, slot).is_err());
@@ -184,17 +168,10 @@ fn floods_through_many_growths_do_not_add_up() {
         index.insert(mixed(i), i).ok();
         index.insert(0xffff_fff0, i).ok();
     }
-    let flood = index
-        .iter()
-        .filter(|&(hash, _)| hash == 0xffff_fff0)
-        .count();
+    let flood = index.iter().filter(|&(hash, _)| hash == 0xffff_fff0).count();
     assert!(flood <= 2 * MAX_PROBE, "{flood} entries of one hash");
     check(&index);
-    assert!(
-        index.probe_stats().miss_max <= 2 * MAX_RUN,
-        "{:?}",
-        index.probe_stats()
-    );
+    assert!(index.probe_stats().miss_max <= 2 * MAX_RUN, "{:?}", index.probe_stats());
 }
 
 #[test]
@@ -213,10 +190,7 @@ fn churn_leaves_probe_lengths_as_they_were() {
     // An early growth is allowed to happen; a table that only gets slower is not.
     assert!(index.memory() <= memory * 2);
     assert!(churned.miss_mean() < 2.5, "{fresh:?} -> {churned:?}");
-    assert!(
-        churned.miss_max <= EARLY_RUN + 8,
-        "{fresh:?} -> {churned:?}"
-    );
+    assert!(churned.miss_max <= EARLY_RUN + 8, "{fresh:?} -> {churned:?}");
 }
 
 #[test]
@@ -224,20 +198,13 @@ fn which_buckets_are_full_does_not_depend_on_history() {
     let mut direct = Index::with_capacity(6 << 8);
     let mut churned = Index::with_capacity(6 << 8);
     (0..1400).for_each(|i| direct.insert(mixed(i), i).unwrap());
-    (0..1400)
-        .rev()
-        .for_each(|i| churned.insert(mixed(i), i).unwrap());
+    (0..1400).rev().for_each(|i| churned.insert(mixed(i), i).unwrap());
     for i in 1400..50_000 {
         churned.insert(mixed(i), i).unwrap();
         assert!(churned.remove(mixed(i), i));
     }
     let counts = |index: &Index| -> Vec<usize> {
-        index
-            .main
-            .words()
-            .chunks(LANES)
-            .map(|b| b.iter().filter(|w| **w != 0).count())
-            .collect()
+        index.main.words().chunks(LANES).map(|b| b.iter().filter(|w| **w != 0).count()).collect()
     };
     assert_eq!(counts(&direct), counts(&churned));
 }
@@ -262,17 +229,10 @@ fn iter_gives_every_entry_once_while_growing() {
 #[test]
 fn probe_lengths_are_the_documented_ones() {
     let buckets = 1 << 17;
-    let mut index = Index {
-        main: Table::new(buckets),
-        ..Index::default()
-    };
+    let mut index = Index { main: Table::new(buckets), ..Index::default() };
     let mut n = 0u32;
-    let documented = [
-        (4, 1.01, 1.06, 5),
-        (5, 1.03, 1.22, 9),
-        (6, 1.10, 1.74, 17),
-        (7, 1.33, 4.67, 59),
-    ];
+    let documented =
+        [(4, 1.01, 1.06, 5), (5, 1.03, 1.22, 9), (6, 1.10, 1.74, 17), (7, 1.33, 4.67, 59)];
     for (eighths, hit, miss, longest) in documented {
         while (n as usize) < buckets * eighths {
             let word = word(mixed(n), n).unwrap();
@@ -280,14 +240,8 @@ fn probe_lengths_are_the_documented_ones() {
             n += 1;
         }
         let stats = index.probe_stats();
-        assert!(
-            (stats.hit_mean() - hit).abs() < 0.006,
-            "{eighths}/8: {stats:?}"
-        );
-        assert!(
-            (stats.miss_mean() - miss).abs() < 0.006,
-            "{eighths}/8: {stats:?}"
-        );
+        assert!((stats.hit_mean() - hit).abs() < 0.006, "{eighths}/8: {stats:?}");
+        assert!((stats.miss_mean() - miss).abs() < 0.006, "{eighths}/8: {stats:?}");
         assert_eq!(stats.hit_max, longest, "{eighths}/8");
     }
 }
