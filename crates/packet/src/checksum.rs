@@ -69,6 +69,13 @@ pub(crate) fn sum(bytes: &[u8]) -> u16 {
     fold(raw_sum(bytes))
 }
 
+/// [`sum`] of an IPv4 header without options.
+#[inline]
+pub(crate) fn sum_of_20(bytes: &[u8; 20]) -> u16 {
+    let (words, _) = bytes.as_chunks::<4>();
+    fold(words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum())
+}
+
 /// The sum before folding and before the bytes of it are put in order.
 #[inline]
 fn raw_sum(bytes: &[u8]) -> u64 {

@@ -149,8 +149,8 @@ fn quoted_v4(body: &[u8]) -> Result<Quoted, QuoteError> {
     };
     Ok(Quoted {
         family: Family::V4,
-        src: ip::v4_address(&h[12..16]),
-        dst: ip::v4_address(&h[16..20]),
+        src: ip::v4_address([h[12], h[13], h[14], h[15]]),
+        dst: ip::v4_address([h[16], h[17], h[18], h[19]]),
         protocol: h[9],
         l4: transport(h[9], l4)?,
     })

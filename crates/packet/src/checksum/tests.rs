@@ -22,6 +22,11 @@ proptest! {
     }
 
     #[test]
+    fn sum_of_20_equals_the_naive_one(bytes in any::<[u8; 20]>()) {
+        prop_assert_eq!(sum_of_20(&bytes), naive(&bytes));
+    }
+
+    #[test]
     fn sum_of_large_ones_carries(fill in prop::sample::select(vec![0u8, 0xff, 0x80]), len in 0usize..70_000) {
         let bytes = vec![fill; len];
         prop_assert_eq!(sum(&bytes), naive(&bytes));
