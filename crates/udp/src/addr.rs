@@ -45,11 +45,7 @@ pub(crate) const fn mapped(v4: u32) -> u128 {
 /// The IPv4 address inside a mapped one.
 #[inline]
 pub(crate) const fn unmap(v6: u128) -> Option<u32> {
-    if v6 & !0xffff_ffff == MAPPED_PREFIX {
-        Some(v6 as u32)
-    } else {
-        None
-    }
+    if v6 & !0xffff_ffff == MAPPED_PREFIX { Some(v6 as u32) } else { None }
 }
 
 /// Link-local addresses, for which the device is part of the address (RFC 4007).

@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddrV4, SocketAddrV6};
 
-use crate::addr::{PLACEHOLDER, SockAddr, ip4, ip6, is_multicast6, needs_scope, unmap};
+use crate::addr::{PLACEHOLDER, SockAddr, ip4, ip6, is_multicast6, mapped, needs_scope, unmap};
 use crate::claims::{Claim, Relation};
 use crate::errno::Errno;
 use crate::hash::Seeds;
@@ -65,11 +65,7 @@ impl<R: Router> UdpTable<R> {
         if port != 0 && port < start && !s.has(Flags::PRIVILEGED) {
             return Err(Errno::EACCES);
         }
-        if s.port != 0 {
-            Err(Errno::EINVAL)
-        } else {
-            Ok(())
-        }
+        if s.port != 0 { Err(Errno::EINVAL) } else { Ok(()) }
     }
 
     fn check_address4(&self, s: &Socket, addr: u32) -> Result<AddressKind, Errno> {
@@ -99,8 +95,7 @@ impl<R: Router> UdpTable<R> {
         }
         let s = &mut self.sockets[index];
         (s.p4, s.peer_port) = (0, 0);
-        s.flags
-            .set(Flags::ADDR_LOCK, s.has(Flags::ADDR_LOCK) || r != 0);
+        s.flags.set(Flags::ADDR_LOCK, s.has(Flags::ADDR_LOCK) || r != 0);
         Ok(())
     }
 
@@ -127,8 +122,7 @@ impl<R: Router> UdpTable<R> {
         }
         let s = &mut self.sockets[index];
         (s.p4, s.peer_port) = (0, 0);
-        s.flags
-            .set(Flags::ADDR_LOCK, s.has(Flags::ADDR_LOCK) || r != 0);
+        s.flags.set(Flags::ADDR_LOCK, s.has(Flags::ADDR_LOCK) || r != 0);
         Ok(())
     }
 
@@ -154,6 +148,10 @@ impl<R: Router> UdpTable<R> {
                 return Err(Errno::EINVAL);
             }
         }
+        if self.profile.has(Rule::DeviceKeptAfterFailure) {
+            self.sockets[index].device = device;
+        }
+        let s = &self.sockets[index];
         let device_id = DeviceId::new(device);
         if device_id.is_some_and(|d| !self.router.has_device(s.net, d)) {
             return Err(Errno::ENODEV);
@@ -177,8 +175,7 @@ impl<R: Router> UdpTable<R> {
         self.take_port(index, port)?;
         let s = &mut self.sockets[index];
         s.flags.set(Flags::PORT_BY_BIND, true);
-        s.flags
-            .set(Flags::PORT_LOCK, s.has(Flags::PORT_LOCK) || port != 0);
+        s.flags.set(Flags::PORT_LOCK, s.has(Flags::PORT_LOCK) || port != 0);
         Ok(())
     }
 
@@ -208,11 +205,7 @@ impl<R: Router> UdpTable<R> {
         } else {
             self.conflict_strict(s.net, port, &Claim::of(s), s.group != NONE, None)
         };
-        if conflict {
-            Err(Errno::EADDRINUSE)
-        } else {
-            Ok(())
-        }
+        if conflict { Err(Errno::EADDRINUSE) } else { Ok(()) }
     }
 
     /// Which chain is scanned depends on how long it is, and the first overlap in it decides.
@@ -221,7 +214,8 @@ impl<R: Router> UdpTable<R> {
         let net = self.net(s.net);
         let hash1 = Seeds::port(net, port);
         let count = self.ports.count(hash1);
-        if count > LONG_CHAIN && !s.any() {
+        // `::ffff:0.0.0.0` is any as well here.
+        if count > LONG_CHAIN && !s.any() && s.r6 != mapped(0) {
             let hash2 = if s.is6() {
                 Seeds::address6(net, s.r6, port)
             } else {
@@ -280,7 +274,14 @@ impl<R: Router> UdpTable<R> {
         debug_assert_eq!(self.profile, Profile::Strict);
         let s = &self.sockets[index];
         let (before, after) = (Claim::of(s), Claim::of(wanted));
-        if before != after && self.conflict_strict(s.net, s.port, &after, false, Some(&before)) {
+        // Who overlaps already, by flags that were cleared since, is no new conflict.
+        let new_conflict = |(e, count): &(Claim, u32)| {
+            let others = count - u32::from(before == *e);
+            others > 0
+                && after.relation(e, false) == Relation::Conflict
+                && before.relation(e, false) != Relation::Conflict
+        };
+        if before != after && self.claims.on(s.net, s.port).iter().any(new_conflict) {
             return Err(Errno::EADDRINUSE);
         }
         if wanted.connected() && self.duplicate(index, wanted) {

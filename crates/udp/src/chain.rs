@@ -11,18 +11,11 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    pub(crate) const EMPTY: Self = Self {
-        head: NONE,
-        tail: NONE,
-        count: 0,
-    };
+    pub(crate) const EMPTY: Self = Self { head: NONE, tail: NONE, count: 0 };
 
     /// Links `index` in as the first of list `L`.
     pub(crate) fn push_front<const L: usize>(&mut self, sockets: &mut Sockets, index: u32) {
-        sockets[index].links[L] = Link {
-            prev: NONE,
-            next: self.head,
-        };
+        sockets[index].links[L] = Link { prev: NONE, next: self.head };
         if self.head == NONE {
             self.tail = index;
         } else {
@@ -35,10 +28,7 @@ impl Chain {
 
     /// Links `index` in as the last of list `L`.
     pub(crate) fn push_back<const L: usize>(&mut self, sockets: &mut Sockets, index: u32) {
-        sockets[index].links[L] = Link {
-            prev: self.tail,
-            next: NONE,
-        };
+        sockets[index].links[L] = Link { prev: self.tail, next: NONE };
         if self.tail == NONE {
             self.head = index;
         } else {
@@ -71,10 +61,7 @@ impl Chain {
     /// The chain's sockets, first to last.
     #[inline]
     pub(crate) fn iter<'a, const L: usize>(&self, sockets: &'a Sockets) -> Iter<'a, L> {
-        Iter {
-            sockets,
-            next: self.head,
-        }
+        Iter { sockets, next: self.head }
     }
 }
 

@@ -100,9 +100,7 @@ impl<R: Router> UdpTable<R> {
             SockAddr::Unspec => local,
         };
         let s = &mut self.sockets[index];
-        let start = self.nets[usize::from(s.net.index())]
-            .config
-            .unprivileged_port_start;
+        let start = self.nets[usize::from(s.net.index())].config.unprivileged_port_start;
         if port < start && !s.has(Flags::PRIVILEGED) {
             return Err(Errno::EACCES);
         }
@@ -111,11 +109,10 @@ impl<R: Router> UdpTable<R> {
         let s = &mut self.sockets[index];
         s.flags.set(Flags::NO_PORT, false);
         let claim = Claim::of(s);
-        let foreign = self
-            .claims
-            .on(self.sockets[index].net, port)
-            .iter()
-            .any(|(e, _)| e.uid() != claim.uid() && claim.relation(e, false) == Relation::Conflict);
+        let foreign =
+            self.claims.on(self.sockets[index].net, port).iter().any(|(e, _)| {
+                e.uid() != claim.uid() && claim.relation(e, false) == Relation::Conflict
+            });
         if foreign {
             return Err(Errno::EADDRINUSE);
         }
@@ -123,6 +120,7 @@ impl<R: Router> UdpTable<R> {
         s.port = port;
         s.flags.set(Flags::PORT_BY_BIND, true);
         s.flags.set(Flags::PORT_LOCK, true);
+        s.flags.set(Flags::BY_TUPLE, true);
         self.hash_in(index);
         self.connect_any(index, peer)
     }
@@ -249,17 +247,12 @@ impl<R: Router> UdpTable<R> {
         }
         if needs_scope(to) {
             self.scope_to_device(&mut s, to, addr.scope_id())?;
-            if self.profile == Profile::Linux {
-                // The device stays even if no route is found.
+            if self.profile.has(Rule::DeviceKeptAfterFailure) {
                 self.sockets[index].device = s.device;
             }
         }
         let multicast_if = s.rare.as_ref().map_or(0, |r| r.multicast_if6);
-        let device = if s.device == 0 && is_multicast6(to) {
-            multicast_if
-        } else {
-            s.device
-        };
+        let device = if s.device == 0 && is_multicast6(to) { multicast_if } else { s.device };
         let route = self.router.route(&RouteQuery {
             net: s.net,
             destination: ip6(to),
@@ -298,11 +291,7 @@ impl<R: Router> UdpTable<R> {
         if s.device == 0 && is_multicast6(to) {
             s.device = s.rare.as_ref().map_or(0, |r| r.multicast_if6);
         }
-        if s.device == 0 {
-            Err(Errno::EINVAL)
-        } else {
-            Ok(())
-        }
+        if s.device == 0 { Err(Errno::EINVAL) } else { Ok(()) }
     }
 
     fn disconnect_any(&mut self, index: u32) -> Result<(), Errno> {
@@ -336,7 +325,15 @@ impl<R: Router> UdpTable<R> {
         }
         if keeps_port && s.hashed() {
             self.check_change(index, &s)?;
+            // Without its tuple such a socket has to pass as any other.
+            let claim = Claim::of(&self.sockets[index]);
+            if s.has(Flags::BY_TUPLE)
+                && self.conflict_strict(s.net, s.port, &Claim::of(&s), false, Some(&claim))
+            {
+                return Err(Errno::EADDRINUSE);
+            }
         }
+        s.flags.set(Flags::BY_TUPLE, false);
         self.adopt(index, &s);
         if !keeps_port {
             self.unhash(index);

@@ -29,14 +29,12 @@ impl Tuple {
     #[must_use]
     pub const fn new(source: SocketAddr, destination: SocketAddr) -> Option<Self> {
         match (source, destination) {
-            (SocketAddr::V4(s), SocketAddr::V4(d)) => Some(Self::V4 {
-                source: (*s.ip(), s.port()),
-                destination: (*d.ip(), d.port()),
-            }),
-            (SocketAddr::V6(s), SocketAddr::V6(d)) => Some(Self::V6 {
-                source: (*s.ip(), s.port()),
-                destination: (*d.ip(), d.port()),
-            }),
+            (SocketAddr::V4(s), SocketAddr::V4(d)) => {
+                Some(Self::V4 { source: (*s.ip(), s.port()), destination: (*d.ip(), d.port()) })
+            }
+            (SocketAddr::V6(s), SocketAddr::V6(d)) => {
+                Some(Self::V6 { source: (*s.ip(), s.port()), destination: (*d.ip(), d.port()) })
+            }
             _ => None,
         }
     }
@@ -54,14 +52,8 @@ impl Tuple {
     #[must_use]
     pub const fn destination(&self) -> (IpAddr, u16) {
         match *self {
-            Self::V4 {
-                destination: (a, p),
-                ..
-            } => (IpAddr::V4(a), p),
-            Self::V6 {
-                destination: (a, p),
-                ..
-            } => (IpAddr::V6(a), p),
+            Self::V4 { destination: (a, p), .. } => (IpAddr::V4(a), p),
+            Self::V6 { destination: (a, p), .. } => (IpAddr::V6(a), p),
         }
     }
 
@@ -69,20 +61,12 @@ impl Tuple {
     #[must_use]
     pub const fn reversed(&self) -> Self {
         match *self {
-            Self::V4 {
-                source,
-                destination,
-            } => Self::V4 {
-                source: destination,
-                destination: source,
-            },
-            Self::V6 {
-                source,
-                destination,
-            } => Self::V6 {
-                source: destination,
-                destination: source,
-            },
+            Self::V4 { source, destination } => {
+                Self::V4 { source: destination, destination: source }
+            }
+            Self::V6 { source, destination } => {
+                Self::V6 { source: destination, destination: source }
+            }
         }
     }
 }
@@ -108,14 +92,7 @@ impl Datagram {
     /// A datagram of the first namespace, with a checksum, from nowhere in particular.
     #[must_use]
     pub const fn new(tuple: Tuple) -> Self {
-        Self {
-            net: NetId::FIRST,
-            tuple,
-            device: None,
-            slave: None,
-            cpu: None,
-            checksum: true,
-        }
+        Self { net: NetId::FIRST, tuple, device: None, slave: None, cpu: None, checksum: true }
     }
 }
 
@@ -137,9 +114,5 @@ pub(crate) struct Arrival {
 /// The device test: an unbound socket sees a VRF's datagrams only if the setting lets it.
 #[inline]
 pub(crate) const fn device_matches(bound: u32, dif: u32, sdif: u32, accept: bool) -> bool {
-    if bound == 0 {
-        sdif == 0 || accept
-    } else {
-        bound == dif || bound == sdif
-    }
+    if bound == 0 { sdif == 0 || accept } else { bound == dif || bound == sdif }
 }

@@ -78,45 +78,28 @@ impl DeviceRoutes {
     ///
     /// After 2^32 - 1 devices.
     pub fn add(&mut self, net: NetId, name: &str, addresses: &[(IpAddr, u8)]) -> DeviceId {
-        let id = u32::try_from(self.devices.len() + 1)
-            .ok()
-            .and_then(DeviceId::new);
+        let id = u32::try_from(self.devices.len() + 1).ok().and_then(DeviceId::new);
         let id = id.expect("device indices are 32 bits wide");
         let clamp =
             |&(addr, bits): &(IpAddr, u8)| (addr, bits.min(if addr.is_ipv4() { 32 } else { 128 }));
         let addresses = addresses.iter().map(clamp).collect();
-        self.devices.push(Device {
-            net,
-            name: name.to_owned(),
-            id,
-            loopback: false,
-            addresses,
-        });
+        self.devices.push(Device { net, name: name.to_owned(), id, loopback: false, addresses });
         id
     }
 
     /// Adds an address to a device; `false` if there is no such device.
     pub fn add_address(&mut self, net: NetId, name: &str, addr: IpAddr, bits: u8) -> bool {
-        let Some(device) = self
-            .devices
-            .iter_mut()
-            .find(|d| d.net == net && d.name == name)
-        else {
+        let Some(device) = self.devices.iter_mut().find(|d| d.net == net && d.name == name) else {
             return false;
         };
-        device
-            .addresses
-            .push((addr, bits.min(if addr.is_ipv4() { 32 } else { 128 })));
+        device.addresses.push((addr, bits.min(if addr.is_ipv4() { 32 } else { 128 })));
         true
     }
 
     /// The device of this name.
     #[must_use]
     pub fn by_name(&self, net: NetId, name: &str) -> Option<DeviceId> {
-        self.devices
-            .iter()
-            .find(|d| d.net == net && d.name == name)
-            .map(|d| d.id)
+        self.devices.iter().find(|d| d.net == net && d.name == name).map(|d| d.id)
     }
 
     /// All devices, in order of their indices.
@@ -170,33 +153,21 @@ impl DeviceRoutes {
 
     fn default_device(&self, net: NetId, addr: IpAddr, out: Option<DeviceId>) -> Option<&Device> {
         self.of(net)
-            .find(|d| {
-                !d.loopback
-                    && d.addresses
-                        .iter()
-                        .any(|(a, _)| a.is_ipv4() == addr.is_ipv4())
-            })
+            .find(|d| !d.loopback && d.addresses.iter().any(|(a, _)| a.is_ipv4() == addr.is_ipv4()))
             .filter(|d| out.is_none_or(|o| o == d.id))
     }
 
     /// The loopback prefix is local as a whole, other prefixes only in the device's own address.
     fn is_local(device: &Device, own: IpAddr, bits: u8, addr: IpAddr) -> bool {
-        let last = broadcast_of(own, bits)
-            .map(Ipv4Addr::from_bits)
-            .map(IpAddr::V4);
+        let last = broadcast_of(own, bits).map(Ipv4Addr::from_bits).map(IpAddr::V4);
         own == addr || (device.loopback && same_prefix(own, addr, bits) && last != Some(addr))
     }
 
     fn local(&self, net: NetId, addr: IpAddr, out: Option<DeviceId>) -> Option<(&Device, IpAddr)> {
-        self.of(net)
-            .filter(|d| out.is_none_or(|o| o == d.id))
-            .find_map(|d| {
-                let own = d
-                    .addresses
-                    .iter()
-                    .find(|&&(own, bits)| Self::is_local(d, own, bits, addr));
-                own.map(|&(own, _)| (d, own))
-            })
+        self.of(net).filter(|d| out.is_none_or(|o| o == d.id)).find_map(|d| {
+            let own = d.addresses.iter().find(|&&(own, bits)| Self::is_local(d, own, bits, addr));
+            own.map(|&(own, _)| (d, own))
+        })
     }
 
     fn first4(device: &Device) -> u32 {
@@ -214,9 +185,7 @@ impl DeviceRoutes {
             a if a >> 24 == 127 => None,
             a => Some(a).filter(|&a| a != 0),
         };
-        outward(device)
-            .or_else(|| self.of(device.net).find_map(outward))
-            .unwrap_or(0)
+        outward(device).or_else(|| self.of(device.net).find_map(outward)).unwrap_or(0)
     }
 
     fn route4(&self, q: &RouteQuery, mut dst: u32, src: Option<u32>) -> Result<Route, Errno> {
@@ -227,8 +196,11 @@ impl DeviceRoutes {
         };
         if let Some(src) = src {
             let local = self.kind(q.net, crate::addr::ip4(src), None) == AddressKind::Local;
-            if is_multicast4(src) || !(local || q.any_source) {
+            if is_multicast4(src) {
                 return Err(Errno::EINVAL);
+            }
+            if !(local || q.any_source) {
+                return Err(Errno::ENETUNREACH);
             }
         }
         let out = match q.device {
@@ -250,10 +222,7 @@ impl DeviceRoutes {
             return Ok(answer(dst, src, dst == u32::MAX));
         }
         if dst == 0 {
-            dst = src
-                .or_else(|| out.map(Self::first4))
-                .filter(|&a| a != 0)
-                .unwrap_or(LOOPBACK4);
+            dst = src.or_else(|| out.map(Self::first4)).filter(|&a| a != 0).unwrap_or(LOOPBACK4);
             return Ok(answer(dst, dst, false));
         }
         let to = crate::addr::ip4(dst);
@@ -264,11 +233,7 @@ impl DeviceRoutes {
         } else if let Some((device, own)) = self.connected(q.net, to, q.device) {
             (Some(device), own, false)
         } else if let Some(device) = self.default_device(q.net, to, q.device).or(out) {
-            (
-                Some(device),
-                crate::addr::ip4(self.outward4(device)),
-                dst == u32::MAX,
-            )
+            (Some(device), crate::addr::ip4(self.outward4(device)), dst == u32::MAX)
         } else {
             return Err(Errno::ENETUNREACH);
         };
@@ -292,25 +257,20 @@ impl DeviceRoutes {
             None => None,
         };
         match self.route4(q, dst, src)? {
-            Route {
-                destination: IpAddr::V4(d),
-                source: IpAddr::V4(s),
-                ..
-            } if !s.is_unspecified() => self.route4(q, d.to_bits(), Some(s.to_bits())),
+            Route { destination: IpAddr::V4(d), source: IpAddr::V4(s), .. }
+                if !s.is_unspecified() =>
+            {
+                self.route4(q, d.to_bits(), Some(s.to_bits()))
+            }
             route => Ok(route),
         }
     }
 
     fn broadcast(&self, net: NetId, dst: u32, out: Option<DeviceId>) -> Option<(&Device, IpAddr)> {
-        self.of(net)
-            .filter(|d| out.is_none_or(|o| o == d.id))
-            .find_map(|d| {
-                let own = d
-                    .addresses
-                    .iter()
-                    .find(|&&(own, bits)| broadcast_of(own, bits) == Some(dst));
-                own.map(|&(own, _)| (d, own))
-            })
+        self.of(net).filter(|d| out.is_none_or(|o| o == d.id)).find_map(|d| {
+            let own = d.addresses.iter().find(|&&(own, bits)| broadcast_of(own, bits) == Some(dst));
+            own.map(|&(own, _)| (d, own))
+        })
     }
 
     fn route6(&self, q: &RouteQuery, dst: u128, src: Option<u128>) -> Result<Route, Errno> {
@@ -323,11 +283,12 @@ impl DeviceRoutes {
         let local = self.local(q.net, to, q.device);
         let device = match local {
             Some((device, _)) => device,
-            None if is_multicast6(dst) || needs_scope(dst) => match q.device {
-                Some(id) => self.device(q.net, id).ok_or(Errno::ENODEV)?,
-                None => self
-                    .default_device(q.net, to, None)
-                    .ok_or(Errno::ENETUNREACH)?,
+            None if is_multicast6(dst) => match q.device {
+                // The loopback device carries no IPv6 multicast.
+                Some(id) => {
+                    self.device(q.net, id).filter(|d| !d.loopback).ok_or(Errno::ENETUNREACH)?
+                }
+                None => self.default_device(q.net, to, None).ok_or(Errno::ENETUNREACH)?,
             },
             None => self
                 .connected(q.net, to, q.device)
@@ -338,15 +299,9 @@ impl DeviceRoutes {
         let source = match src {
             Some(src) => src,
             None if local.is_some() => dst,
-            None => self
-                .source6(q.net, device, dst)
-                .ok_or(Errno::EADDRNOTAVAIL)?,
+            None => self.source6(q.net, device, dst).ok_or(Errno::EADDRNOTAVAIL)?,
         };
-        Ok(Route {
-            destination: to,
-            source: crate::addr::ip6(source),
-            broadcast: false,
-        })
+        Ok(Route { destination: to, source: crate::addr::ip6(source), broadcast: false })
     }
 
     /// RFC 6724 section 5, rules 1, 2 (link-local or not), 5 and 8.
@@ -357,11 +312,8 @@ impl DeviceRoutes {
             for (own, _) in &d.addresses {
                 let IpAddr::V6(own) = own else { continue };
                 let own = own.to_bits();
-                let rank = (
-                    needs_scope(own) == link,
-                    d.id == device.id,
-                    (own ^ dst).leading_zeros(),
-                );
+                let rank =
+                    (needs_scope(own) == link, d.id == device.id, (own ^ dst).leading_zeros());
                 if (device.loopback || !d.loopback) && best.is_none_or(|(r, _)| rank > r) {
                     best = Some((rank, own));
                 }
@@ -434,16 +386,8 @@ mod tests {
 
     fn routes() -> (DeviceRoutes, DeviceId, DeviceId) {
         let mut r = DeviceRoutes::new(NetId::FIRST);
-        let d0 = r.add(
-            NetId::FIRST,
-            "d0",
-            &[(ip("10.1.0.1"), 24), (ip("fd01::1"), 64)],
-        );
-        let d1 = r.add(
-            NetId::FIRST,
-            "d1",
-            &[(ip("10.1.0.129"), 25), (ip("fe80::5"), 64)],
-        );
+        let d0 = r.add(NetId::FIRST, "d0", &[(ip("10.1.0.1"), 24), (ip("fd01::1"), 64)]);
+        let d1 = r.add(NetId::FIRST, "d1", &[(ip("10.1.0.129"), 25), (ip("fe80::5"), 64)]);
         (r, d0, d1)
     }
 
@@ -488,21 +432,20 @@ mod tests {
         assert_eq!(ask(&r, "9.9.9.9", None, None).unwrap(), "10.1.0.1");
         assert_eq!(ask(&r, "9.9.9.9", None, Some(d1)).unwrap(), "10.1.0.129");
         assert_eq!(ask(&r, "127.0.0.5", None, None).unwrap(), "127.0.0.1");
-        assert_eq!(
-            ask(&r, "0.0.0.0", Some("10.1.0.1"), None).unwrap(),
-            "10.1.0.1"
-        );
-        assert_eq!(
-            ask(&r, "9.9.9.9", Some("127.0.0.1"), None),
-            Err(Errno::EINVAL)
-        );
-        assert_eq!(
-            ask(&r, "9.9.9.9", Some("8.8.8.8"), None),
-            Err(Errno::EINVAL)
-        );
+        assert_eq!(ask(&r, "0.0.0.0", Some("10.1.0.1"), None).unwrap(), "10.1.0.1");
+        assert_eq!(ask(&r, "9.9.9.9", Some("127.0.0.1"), None), Err(Errno::EINVAL));
+        assert_eq!(ask(&r, "9.9.9.9", Some("8.8.8.8"), None), Err(Errno::ENETUNREACH));
         assert_eq!(ask(&r, "fd01::9", None, None).unwrap(), "fd01::1");
         assert_eq!(ask(&r, "fe80::9", None, Some(d1)).unwrap(), "fe80::5");
         assert_eq!(ask(&r, "::1", None, None).unwrap(), "::1");
+        assert_eq!(ask(&r, "ff05::5", None, Some(d0)).unwrap(), "fd01::1");
+        assert_eq!(ask(&r, "ff05::5", None, DeviceId::new(1)), Err(Errno::ENETUNREACH));
+        assert_eq!(ask(&r, "fe80::9", None, DeviceId::new(1)), Err(Errno::ENETUNREACH));
+        // A source on lo is not for others, and multicast from it stays on lo.
+        assert_eq!(ask(&r, "0.0.0.0", Some("127.0.0.6"), Some(d0)), Err(Errno::EINVAL));
+        assert_eq!(ask(&r, "224.1.1.1", Some("127.0.0.6"), None).unwrap(), "127.0.0.6");
+        assert_eq!(ask(&r, "8.8.8.8", None, DeviceId::new(1)).unwrap(), "10.1.0.1");
+        assert_eq!(ask(&r, "0.0.0.0", None, Some(d0)).unwrap(), "10.1.0.1");
         assert_eq!(ask(&r, "fd01::1", None, None).unwrap(), "fd01::1");
     }
 

@@ -87,10 +87,7 @@ impl<R: Router> UdpTable<R> {
         }
         let s = &self.sockets[index];
         let claim = Claim::of(s);
-        for e in self
-            .ports
-            .chain(&self.sockets, Seeds::port(self.net(s.net), port))
-        {
+        for e in self.ports.chain(&self.sockets, Seeds::port(self.net(s.net), port)) {
             let other = &self.sockets[e];
             if other.net == s.net
                 && claim.relation(&Claim::of(other), s.group != NONE) == Relation::Conflict
@@ -108,9 +105,6 @@ impl<R: Router> UdpTable<R> {
         }
         let s = &self.sockets[index];
         let claim = Claim::of(s);
-        self.claims
-            .on(s.net, port)
-            .iter()
-            .any(|(e, _)| claim.overlaps(e))
+        self.claims.on(s.net, port).iter().any(|(e, _)| claim.overlaps(e))
     }
 }

@@ -58,10 +58,7 @@ pub(crate) struct Groups {
 
 impl Groups {
     pub(crate) fn insert(&mut self, key: Option<GroupKey>) -> u32 {
-        let group = Group {
-            key,
-            ..Group::default()
-        };
+        let group = Group { key, ..Group::default() };
         let index = match self.free.pop() {
             Some(index) => {
                 self.groups[index as usize] = group;

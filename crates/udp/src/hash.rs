@@ -86,9 +86,7 @@ pub(crate) struct Seeds {
 
 impl std::fmt::Debug for Seeds {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Seeds")
-            .field("profile", &self.profile)
-            .finish_non_exhaustive()
+        f.debug_struct("Seeds").field("profile", &self.profile).finish_non_exhaustive()
     }
 }
 
@@ -96,12 +94,7 @@ impl Seeds {
     pub(crate) fn new(key: &Key, profile: Profile) -> Self {
         let a = SipHash24::u64x2(key, u64::from_le_bytes(*b"udp seed"), 0);
         let b = SipHash24::u64x2(key, u64::from_le_bytes(*b"udp seed"), 1);
-        Self {
-            tuple4: a as u32,
-            tuple6: (a >> 32) as u32,
-            peer6: b as u32,
-            profile,
-        }
+        Self { tuple4: a as u32, tuple6: (a >> 32) as u32, peer6: b as u32, profile }
     }
 
     /// Slot number of a port before masking.
@@ -201,15 +194,8 @@ mod tests {
         if rest.is_empty() {
             return v[2];
         }
-        let steps: [(usize, usize, u32); 7] = [
-            (2, 1, 14),
-            (0, 2, 11),
-            (1, 0, 25),
-            (2, 1, 16),
-            (0, 2, 4),
-            (1, 0, 14),
-            (2, 1, 24),
-        ];
+        let steps: [(usize, usize, u32); 7] =
+            [(2, 1, 14), (0, 2, 11), (1, 0, 25), (2, 1, 16), (0, 2, 4), (1, 0, 14), (2, 1, 24)];
         for (x, y, k) in steps {
             v[x] ^= v[y];
             v[x] = v[x].wrapping_sub(v[y].rotate_left(k));

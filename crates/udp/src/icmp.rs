@@ -111,9 +111,6 @@ impl<R: Router> UdpTable<R> {
             Some((errno, true)) if s.connected() => IcmpReport::SocketError(errno),
             _ => IcmpReport::Ignored,
         };
-        Some(IcmpDelivery {
-            socket: found.socket,
-            report,
-        })
+        Some(IcmpDelivery { socket: found.socket, report })
     }
 }

@@ -97,11 +97,7 @@ impl<R: Router> UdpTable<R> {
             sdif: index_of(d.slave),
             cpu: d.cpu.map_or(-1, i32::from),
             accept: config.udp_l3mdev_accept,
-            tuple_accept: if tcp {
-                config.tcp_l3mdev_accept
-            } else {
-                config.udp_l3mdev_accept
-            },
+            tuple_accept: if tcp { config.tcp_l3mdev_accept } else { config.udp_l3mdev_accept },
             packet: true,
         })
     }
@@ -127,14 +123,12 @@ impl<R: Router> UdpTable<R> {
         trace: &mut impl Trace,
     ) -> Option<Found> {
         match *tuple {
-            Tuple::V4 {
-                source,
-                destination,
-            } => self.unicast(&Key4::new(source, destination), arrival, trace),
-            Tuple::V6 {
-                source,
-                destination,
-            } => self.unicast(&Key6::new(source, destination), arrival, trace),
+            Tuple::V4 { source, destination } => {
+                self.unicast(&Key4::new(source, destination), arrival, trace)
+            }
+            Tuple::V6 { source, destination } => {
+                self.unicast(&Key6::new(source, destination), arrival, trace)
+            }
         }
     }
 
@@ -147,11 +141,7 @@ impl<R: Router> UdpTable<R> {
         let hash2 = key.hash2(net, to);
         let found = |index: u32, table: Table, by_group: bool| {
             let socket = self.sockets.id(index);
-            Some(Found {
-                socket,
-                via: Via::Table(table),
-                by_group,
-            })
+            Some(Found { socket, via: Via::Table(table), by_group })
         };
         if let Some(index) = self.by_tuple(key, hash2, a, trace) {
             return found(index, Table::Hash4, false);
@@ -168,11 +158,7 @@ impl<R: Router> UdpTable<R> {
                 ProgramVerdict::Pass => {}
                 ProgramVerdict::Drop => return None,
                 ProgramVerdict::Select { socket, expand } => {
-                    return Some(Found {
-                        socket,
-                        via: Via::Program,
-                        by_group: expand,
-                    });
+                    return Some(Found { socket, via: Via::Program, by_group: expand });
                 }
             }
         }
@@ -259,32 +245,18 @@ impl<R: Router> UdpTable<R> {
             }
             best = score;
             if s.connected() {
-                result = Scan::Socket {
-                    index,
-                    by_group: false,
-                };
+                result = Scan::Socket { index, by_group: false };
                 continue;
             }
             match self.ask_group(key, index, a, trace) {
-                Choice::Nobody => {
-                    result = Scan::Socket {
-                        index,
-                        by_group: false,
-                    }
-                }
+                Choice::Nobody => result = Scan::Socket { index, by_group: false },
                 Choice::Member(m) if self.answers_early(index) => {
-                    return Scan::Socket {
-                        index: m,
-                        by_group: true,
-                    };
+                    return Scan::Socket { index: m, by_group: true };
                 }
                 Choice::Drop if self.answers_early(index) => return Scan::Refused,
                 Choice::Drop => result = Scan::Refused,
                 Choice::Member(m) => {
-                    result = Scan::Socket {
-                        index: m,
-                        by_group: true,
-                    };
+                    result = Scan::Socket { index: m, by_group: true };
                     if let Ok(score) = key.score(&self.sockets[m], addr, a, self.profile) {
                         best = best.max(score);
                     }
@@ -405,21 +377,11 @@ impl<R: Router> UdpTable<R> {
     pub fn early_demux(&self, datagram: &Datagram) -> Option<Found> {
         let a = self.arrival(datagram)?;
         let index = match datagram.tuple {
-            Tuple::V4 {
-                source,
-                destination,
-            } => self.early(&Key4::new(source, destination), &a),
-            Tuple::V6 {
-                source,
-                destination,
-            } => self.early(&Key6::new(source, destination), &a),
+            Tuple::V4 { source, destination } => self.early(&Key4::new(source, destination), &a),
+            Tuple::V6 { source, destination } => self.early(&Key6::new(source, destination), &a),
         };
         let socket = self.sockets.id(index?);
-        Some(Found {
-            socket,
-            via: Via::EarlyDemux,
-            by_group: false,
-        })
+        Some(Found { socket, via: Via::EarlyDemux, by_group: false })
     }
 
     fn early<K: Key>(&self, key: &K, a: &Arrival) -> Option<u32> {

@@ -66,11 +66,7 @@ impl Key for Key6 {
         a: &Arrival,
         profile: Profile,
     ) -> Result<i32, Mismatch> {
-        let weight = if profile.has(Rule::V6WeightsEqual) {
-            1
-        } else {
-            4
-        };
+        let weight = if profile.has(Rule::V6WeightsEqual) { 1 } else { 4 };
         if s.net != a.net {
             return Err(Mismatch::Net);
         }

@@ -18,10 +18,7 @@ pub(crate) struct Joined {
 
 impl Joined {
     fn add(&mut self, net: NetId, group: IpAddr, device: DeviceId, index: u32) {
-        self.by_group
-            .entry((net, group, device))
-            .or_default()
-            .push(index);
+        self.by_group.entry((net, group, device)).or_default().push(index);
     }
 
     fn remove(&mut self, net: NetId, group: IpAddr, device: DeviceId, index: u32) {
@@ -47,9 +44,7 @@ impl Membership {
 /// A socket's membership in `group`, on `device` if one is named.
 fn position(s: &Socket, group: IpAddr, device: DeviceId) -> Option<usize> {
     let memberships = &s.rare.as_ref()?.memberships;
-    memberships
-        .iter()
-        .position(|m| m.group == group && m.device == device)
+    memberships.iter().position(|m| m.group == group && m.device == device)
 }
 
 impl<R: Router> UdpTable<R> {
@@ -147,9 +142,7 @@ impl<R: Router> UdpTable<R> {
             return Err(Errno::EINVAL);
         }
         let device = device.or_else(|| self.router.group_device(s.net, group));
-        let device = device
-            .filter(|&d| self.router.has_device(s.net, d))
-            .ok_or(Errno::ENODEV)?;
+        let device = device.filter(|&d| self.router.has_device(s.net, d)).ok_or(Errno::ENODEV)?;
         Ok((index, device))
     }
 
@@ -164,18 +157,11 @@ impl<R: Router> UdpTable<R> {
         let net = self.sockets[index].net;
         let limit = self.net(net).config.max_memberships;
         let memberships = &mut self.sockets[index].rare_mut().memberships;
-        let same_family = memberships
-            .iter()
-            .filter(|m| m.group.is_ipv4() == group.is_ipv4());
+        let same_family = memberships.iter().filter(|m| m.group.is_ipv4() == group.is_ipv4());
         if same_family.count() >= limit {
             return Err(Errno::ENOBUFS);
         }
-        memberships.push(Membership {
-            group,
-            device,
-            exclude,
-            sources,
-        });
+        memberships.push(Membership { group, device, exclude, sources });
         self.joined.add(net, group, device, index);
         Ok(())
     }
@@ -210,17 +196,13 @@ impl<R: Router> UdpTable<R> {
             || group == IpAddr::V6(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1))
             || group == IpAddr::V6(Ipv6Addr::new(0xff01, 0, 0, 0, 0, 0, 0, 1));
         all_hosts
-            || self
-                .joined
-                .by_group
-                .get(&(net, group, device))
-                .is_some_and(|sockets| {
-                    sockets.iter().any(|&i| {
-                        let s = &self.sockets[i];
-                        let membership = position(s, group, device)
-                            .and_then(|at| s.rare.as_ref().map(|r| &r.memberships[at]));
-                        membership.is_some_and(|m| m.allows(source))
-                    })
+            || self.joined.by_group.get(&(net, group, device)).is_some_and(|sockets| {
+                sockets.iter().any(|&i| {
+                    let s = &self.sockets[i];
+                    let membership = position(s, group, device)
+                        .and_then(|at| s.rare.as_ref().map(|r| &r.memberships[at]));
+                    membership.is_some_and(|m| m.allows(source))
                 })
+            })
     }
 }

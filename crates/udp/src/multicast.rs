@@ -38,22 +38,12 @@ impl<R: Router> UdpTable<R> {
         };
         let net = self.net(a.net);
         let (hash2, any, port) = match datagram.tuple {
-            Tuple::V4 {
-                destination: (to, port),
-                ..
-            } => (
-                Seeds::address4(net, to.to_bits(), port),
-                Seeds::address4(net, 0, port),
-                port,
-            ),
-            Tuple::V6 {
-                destination: (to, port),
-                ..
-            } => (
-                Seeds::address6(net, to.to_bits(), port),
-                Seeds::address4(net, 0, port),
-                port,
-            ),
+            Tuple::V4 { destination: (to, port), .. } => {
+                (Seeds::address4(net, to.to_bits(), port), Seeds::address4(net, 0, port), port)
+            }
+            Tuple::V6 { destination: (to, port), .. } => {
+                (Seeds::address6(net, to.to_bits(), port), Seeds::address4(net, 0, port), port)
+            }
         };
         let mut take = |index: u32| {
             if self.takes_copy(&self.sockets[index], datagram, &a) {
@@ -65,9 +55,7 @@ impl<R: Router> UdpTable<R> {
             self.ports.chain(&self.sockets, hash1).for_each(take);
             return;
         }
-        self.addresses
-            .chain(&self.sockets, hash2)
-            .for_each(&mut take);
+        self.addresses.chain(&self.sockets, hash2).for_each(&mut take);
         if self.addresses.slot(any) != self.addresses.slot(hash2) {
             self.addresses.chain(&self.sockets, any).for_each(&mut take);
         }
@@ -75,18 +63,12 @@ impl<R: Router> UdpTable<R> {
         #[cfg(feature = "hash4")]
         if self.profile == Profile::Strict {
             let hash4 = match datagram.tuple {
-                Tuple::V4 {
-                    source: (from, sport),
-                    destination: (to, port),
-                } => self
-                    .seeds
-                    .tuple4(net, to.to_bits(), port, from.to_bits(), sport),
-                Tuple::V6 {
-                    source: (from, sport),
-                    destination: (to, port),
-                } => self
-                    .seeds
-                    .tuple6(net, to.to_bits(), port, from.to_bits(), sport),
+                Tuple::V4 { source: (from, sport), destination: (to, port) } => {
+                    self.seeds.tuple4(net, to.to_bits(), port, from.to_bits(), sport)
+                }
+                Tuple::V6 { source: (from, sport), destination: (to, port) } => {
+                    self.seeds.tuple6(net, to.to_bits(), port, from.to_bits(), sport)
+                }
             };
             self.tuples.chain(&self.sockets, hash4).for_each(take);
         }
@@ -94,10 +76,7 @@ impl<R: Router> UdpTable<R> {
 
     fn takes_copy(&self, s: &Socket, datagram: &Datagram, a: &Arrival) -> bool {
         match datagram.tuple {
-            Tuple::V4 {
-                source: (from, sport),
-                destination: (to, port),
-            } => {
+            Tuple::V4 { source: (from, sport), destination: (to, port) } => {
                 let native6 = s.is6() && s.r6 != 0 && unmap(s.r6).is_none();
                 s.net == a.net
                     && s.port == port
@@ -110,10 +89,7 @@ impl<R: Router> UdpTable<R> {
                     && (!is_multicast4(to.to_bits())
                         || filter_allows(s, IpAddr::V4(to), IpAddr::V4(from), a))
             }
-            Tuple::V6 {
-                source: (from, sport),
-                destination: (to, port),
-            } => {
+            Tuple::V6 { source: (from, sport), destination: (to, port) } => {
                 s.net == a.net
                     && s.port == port
                     && s.is6()

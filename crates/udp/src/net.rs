@@ -90,11 +90,6 @@ impl Net {
     pub(crate) fn new(config: NetConfig, secret: &Key, id: u16) -> Self {
         let key = secret.derive(u64::from(id));
         let mix = secret.derive(1 << 32 | u64::from(id)).words().0 as u32;
-        Self {
-            config,
-            mix,
-            key,
-            programs: Vec::new(),
-        }
+        Self { config, mix, key, programs: Vec::new() }
     }
 }

@@ -66,6 +66,10 @@ rules! {
     DeviceLostAtDisconnect:
         "Disconnect clears the device the socket was bound to."
         / "The device stays.",
+    /// A scope id in an operation that fails.
+    DeviceKeptAfterFailure:
+        "A bind or connect to a link-local address that fails leaves the socket bound to the device that the scope id named."
+        / "What fails changes nothing.",
     /// The port at disconnect.
     BoundPortLost:
         "Disconnect takes the port away when bind chose it (port 0), and leaves the address."

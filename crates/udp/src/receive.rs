@@ -82,9 +82,8 @@ impl UdpTable<DeviceRoutes> {
             AddressKind::Broadcast if unspecified => Delivery::Dropped(DropReason::NotLocal),
             AddressKind::Broadcast => self.copies(&datagram),
             AddressKind::Multicast => {
-                let listens = datagram
-                    .device
-                    .is_some_and(|d| self.host_listens(datagram.net, to, d, source));
+                let listens =
+                    datagram.device.is_some_and(|d| self.host_listens(datagram.net, to, d, source));
                 if listens {
                     self.copies(&datagram)
                 } else {
@@ -107,16 +106,10 @@ impl UdpTable<DeviceRoutes> {
 
     fn receive_unicast(&self, datagram: &Datagram, trace: &mut impl Trace) -> Delivery {
         let devices = self.router.devices();
-        let loopback = devices
-            .iter()
-            .any(|d| d.loopback && Some(d.id) == datagram.device);
+        let loopback = devices.iter().any(|d| d.loopback && Some(d.id) == datagram.device);
         let config = self.net_config(datagram.net);
         let early = config.is_some_and(|c| c.ip_early_demux && c.udp_early_demux) && !loopback;
-        let early = if early {
-            self.early_demux(datagram)
-        } else {
-            None
-        };
+        let early = if early { self.early_demux(datagram) } else { None };
         let Some(found) = early.or_else(|| self.lookup_traced(datagram, trace)) else {
             return match datagram.tuple {
                 // A checksum of zero is not acceptable where no socket says that it is.

@@ -39,10 +39,8 @@ impl<R: Router> UdpTable<R> {
     /// First entry into the tables, once the port is known. The kernel puts IPv6 sockets with
     /// `SO_REUSEPORT` at the tail, of both chains.
     pub(crate) fn hash_in(&mut self, index: u32) {
-        let (hash1, hash2) = (
-            self.hash1_of(&self.sockets[index]),
-            self.hash2_of(&self.sockets[index]),
-        );
+        let (hash1, hash2) =
+            (self.hash1_of(&self.sockets[index]), self.hash2_of(&self.sockets[index]));
         let s = &mut self.sockets[index];
         s.hash2 = hash2;
         s.flags.set(Flags::HASHED, true);
@@ -114,8 +112,7 @@ impl<R: Router> UdpTable<R> {
             self.leave_group(index);
             if moved {
                 self.addresses.remove(&mut self.sockets, old, index);
-                self.addresses
-                    .insert(&mut self.sockets, hash2, index, false);
+                self.addresses.insert(&mut self.sockets, hash2, index, false);
             }
         }
         #[cfg(feature = "hash4")]
@@ -184,8 +181,7 @@ impl<R: Router> UdpTable<R> {
             }
         }
         self.sockets[index].flags.set(Flags::IN_HASH2, true);
-        self.addresses
-            .insert(&mut self.sockets, hash2, index, false);
+        self.addresses.insert(&mut self.sockets, hash2, index, false);
         let s = &self.sockets[index];
         if !s.connected() && s.has(Flags::REUSEPORT) {
             return self.join_group(index);

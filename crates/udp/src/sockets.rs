@@ -36,10 +36,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) const OUT: Self = Self {
-        prev: NONE,
-        next: NONE,
-    };
+    pub(crate) const OUT: Self = Self { prev: NONE, next: NONE };
 }
 
 /// The booleans of a socket in one word.
@@ -77,6 +74,8 @@ flags! {
     NO_CHECK6 = 21,
     PMTU_DONT4 = 22,
     PMTU_DONT6 = 23,
+    // Made by connect_from beside sockets that bind would not have allowed.
+    BY_TUPLE = 24,
 }
 
 #[cfg(feature = "hash4")]
@@ -218,11 +217,7 @@ impl Socket {
     /// Whether R is the family's any. `::ffff:0.0.0.0` is not.
     #[inline]
     pub(crate) const fn any(&self) -> bool {
-        if self.is6() {
-            self.r6 == 0
-        } else {
-            self.r4 == 0
-        }
+        if self.is6() { self.r6 == 0 } else { self.r4 == 0 }
     }
 
     pub(crate) fn rare_mut(&mut self) -> &mut Rare {
@@ -235,11 +230,7 @@ impl Socket {
             return self.device;
         }
         let Some(rare) = &self.rare else { return 0 };
-        if is_multicast4(destination) {
-            rare.multicast_if4
-        } else {
-            rare.unicast_if
-        }
+        if is_multicast4(destination) { rare.multicast_if4 } else { rare.unicast_if }
     }
 
     /// `getsockname`.
@@ -247,11 +238,7 @@ impl Socket {
         let addr = if self.is6() {
             crate::addr::ip6(if self.r6 == 0 { self.s6 } else { self.r6 })
         } else {
-            IpAddr::V4(Ipv4Addr::from_bits(if self.r4 == 0 {
-                self.s4
-            } else {
-                self.r4
-            }))
+            IpAddr::V4(Ipv4Addr::from_bits(if self.r4 == 0 { self.s4 } else { self.r4 }))
         };
         (addr, self.port)
     }
@@ -261,11 +248,7 @@ impl Socket {
         if !self.connected() || self.peer_port == 0 {
             return None;
         }
-        let addr = if self.is6() {
-            crate::addr::ip6(self.p6)
-        } else {
-            crate::addr::ip4(self.p4)
-        };
+        let addr = if self.is6() { crate::addr::ip6(self.p6) } else { crate::addr::ip4(self.p4) };
         Some((addr, self.peer_port))
     }
 }
@@ -287,14 +270,9 @@ impl Sockets {
             *place = socket;
             return Some(SocketId { index, generation });
         }
-        let index = u32::try_from(self.entries.len())
-            .ok()
-            .filter(|&i| i != NONE)?;
+        let index = u32::try_from(self.entries.len()).ok().filter(|&i| i != NONE)?;
         self.entries.push(socket);
-        Some(SocketId {
-            index,
-            generation: 0,
-        })
+        Some(SocketId { index, generation: 0 })
     }
 
     pub(crate) fn remove(&mut self, index: u32) {
@@ -311,10 +289,7 @@ impl Sockets {
     }
 
     pub(crate) fn id(&self, index: u32) -> SocketId {
-        SocketId {
-            index,
-            generation: self[index].generation,
-        }
+        SocketId { index, generation: self[index].generation }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -322,11 +297,7 @@ impl Sockets {
     }
 
     pub(crate) fn live(&self) -> impl Iterator<Item = u32> {
-        self.entries
-            .iter()
-            .enumerate()
-            .filter(|(_, s)| s.has(Flags::IN_USE))
-            .map(|(i, _)| i as u32)
+        self.entries.iter().enumerate().filter(|(_, s)| s.has(Flags::IN_USE)).map(|(i, _)| i as u32)
     }
 
     /// Bytes held, memberships not counted.
@@ -358,14 +329,10 @@ mod tests {
     #[test]
     fn a_closed_id_stays_closed() {
         let mut sockets = Sockets::default();
-        let a = sockets
-            .insert(Socket::new(Family::V4, NetId::FIRST))
-            .unwrap();
+        let a = sockets.insert(Socket::new(Family::V4, NetId::FIRST)).unwrap();
         sockets.remove(a.index);
         assert_eq!(sockets.find(a), None);
-        let b = sockets
-            .insert(Socket::new(Family::V4, NetId::FIRST))
-            .unwrap();
+        let b = sockets.insert(Socket::new(Family::V4, NetId::FIRST)).unwrap();
         assert_eq!(b.index, a.index);
         assert_eq!(sockets.find(a), None);
         assert_eq!(sockets.find(b), Some(b.index));

@@ -37,12 +37,7 @@ impl Config {
     /// 1024 slots, default settings and the key of this process, under a profile.
     #[must_use]
     pub fn new(profile: Profile) -> Self {
-        Self {
-            profile,
-            slots: 1024,
-            key: *Key::process(),
-            net: NetConfig::default(),
-        }
+        Self { profile, slots: 1024, key: *Key::process(), net: NetConfig::default() }
     }
 }
 
@@ -197,10 +192,7 @@ impl<R: Router> UdpTable<R> {
         if self.net_config(options.net).is_none() {
             return Err(Errno::EINVAL);
         }
-        if options
-            .device
-            .is_some_and(|d| !self.router.has_device(options.net, d))
-        {
+        if options.device.is_some_and(|d| !self.router.has_device(options.net, d)) {
             return Err(Errno::ENODEV);
         }
         let six = options.family == Family::V6;
@@ -208,10 +200,7 @@ impl<R: Router> UdpTable<R> {
         socket.uid = options.uid;
         socket.device = index_of(options.device);
         for (flag, on) in [
-            (
-                Flags::PRIVILEGED,
-                options.privileged.unwrap_or(options.uid == 0),
-            ),
+            (Flags::PRIVILEGED, options.privileged.unwrap_or(options.uid == 0)),
             (Flags::V6ONLY, options.v6only && six),
             (Flags::REUSE, options.reuseaddr),
             (Flags::REUSEPORT, options.reuseport),
@@ -257,9 +246,7 @@ impl<R: Router> UdpTable<R> {
     #[must_use]
     pub fn group_of(&self, id: SocketId) -> &[SocketId] {
         let group = self.sockets.find(id).map(|i| self.sockets[i].group);
-        group
-            .filter(|&g| g != NONE)
-            .map_or(&[], |g| self.groups[g].members.as_slice())
+        group.filter(|&g| g != NONE).map_or(&[], |g| self.groups[g].members.as_slice())
     }
 
     /// All open sockets, in no particular order.

@@ -21,36 +21,13 @@ mod fourtuple_hash_key {
 
 #[derive(Debug, Clone)]
 enum Op {
-    Create {
-        six: bool,
-        reuseaddr: bool,
-        reuseport: bool,
-        v6only: bool,
-    },
-    Bind {
-        who: usize,
-        addr: usize,
-        port: u16,
-    },
-    Connect {
-        who: usize,
-        addr: usize,
-        port: u16,
-    },
-    Disconnect {
-        who: usize,
-    },
-    Device {
-        who: usize,
-        device: u32,
-    },
-    Cpu {
-        who: usize,
-        cpu: Option<u16>,
-    },
-    Close {
-        who: usize,
-    },
+    Create { six: bool, reuseaddr: bool, reuseport: bool, v6only: bool },
+    Bind { who: usize, addr: usize, port: u16 },
+    Connect { who: usize, addr: usize, port: u16 },
+    Disconnect { who: usize },
+    Device { who: usize, device: u32 },
+    Cpu { who: usize, cpu: Option<u16> },
+    Close { who: usize },
 }
 
 const LOCAL4: [&str; 3] = ["0.0.0.0", "10.1.0.1", "10.1.0.2"];
@@ -117,18 +94,9 @@ impl Model {
         config.key = key();
         let mut table = UdpTable::new(&config);
         let ip = |s: &str| -> IpAddr { s.parse().unwrap() };
-        let d0 = [
-            (ip("10.1.0.1"), 24),
-            (ip("10.1.0.2"), 24),
-            (ip("fd01::1"), 64),
-        ];
+        let d0 = [(ip("10.1.0.1"), 24), (ip("10.1.0.2"), 24), (ip("fd01::1"), 64)];
         table.router_mut().add(NetId::FIRST, "d0", &d0);
-        Self {
-            table,
-            profile,
-            sockets: Vec::new(),
-            time: 0,
-        }
+        Self { table, profile, sockets: Vec::new(), time: 0 }
     }
 
     fn now(&mut self) -> i64 {
@@ -175,13 +143,7 @@ impl Model {
     }
 
     fn apply(&mut self, op: &Op) {
-        if let Op::Create {
-            six,
-            reuseaddr,
-            reuseport,
-            v6only,
-        } = *op
-        {
+        if let Op::Create { six, reuseaddr, reuseport, v6only } = *op {
             let mut options = SocketOptions::new(if six { Family::V6 } else { Family::V4 });
             (options.reuseaddr, options.reuseport, options.v6only) = (reuseaddr, reuseport, v6only);
             let id = self.table.create(&options).unwrap();
@@ -228,11 +190,7 @@ impl Model {
         } else {
             LOCAL4[addr % LOCAL4.len()].parse().unwrap()
         };
-        if self
-            .table
-            .bind(self.sockets[i].id, SockAddr::new(addr, port))
-            .is_err()
-        {
+        if self.table.bind(self.sockets[i].id, SockAddr::new(addr, port)).is_err() {
             return;
         }
         let now = self.now();
@@ -255,9 +213,7 @@ impl Model {
             PEER4[addr % PEER4.len()].parse().unwrap()
         };
         let (was_bound, before) = (self.bound(i), self.local(i));
-        let result = self
-            .table
-            .connect(self.sockets[i].id, SockAddr::new(addr, port));
+        let result = self.table.connect(self.sockets[i].id, SockAddr::new(addr, port));
         if !was_bound && self.bound(i) {
             // The port was chosen on the way: a bind to any.
             let now = self.now();
@@ -326,11 +282,7 @@ impl Model {
 
     fn device(&mut self, i: usize, device: u32) {
         let id = self.sockets[i].id;
-        if self
-            .table
-            .set(id, SetOption::Device(DeviceId::new(device)))
-            .is_err()
-        {
+        if self.table.set(id, SetOption::Device(DeviceId::new(device))).is_err() {
             return;
         }
         if !self.bound(i) {
@@ -349,9 +301,7 @@ impl Model {
                     "0.0.0.0".parse().unwrap()
                 } else {
                     // Disconnected, Linux keeps the peer's IPv6 address.
-                    self.sockets[i]
-                        .kept
-                        .unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED))
+                    self.sockets[i].kept.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED))
                 };
                 let (peer, pport) = self.sockets[i].peer.unwrap_or((zero, 0));
                 let new = (canonical(local), canonical(peer), port, pport);
@@ -381,22 +331,14 @@ impl Model {
         if !info.bound || info.local.1 != d.tuple.destination().1 {
             return None;
         }
-        let weight = if six && self.profile == Profile::Linux {
-            1
-        } else {
-            4
-        };
+        let weight = if six && self.profile == Profile::Linux { 1 } else { 4 };
         let mut score = 0;
         if six {
             (s.six && info.local.0 == addr).then_some(())?;
         } else {
             // A mapped any is an IPv4 any.
             let mine = canonical(info.local.0);
-            let mine = if mine.is_unspecified() {
-                "0.0.0.0".parse().unwrap()
-            } else {
-                mine
-            };
+            let mine = if mine.is_unspecified() { "0.0.0.0".parse().unwrap() } else { mine };
             (!s.v6only && !s.placeholder && mine == addr).then_some(())?;
             score += if s.six { 1 } else { 2 };
         }
@@ -432,16 +374,9 @@ impl Model {
         };
         let rank = |s: &&Seen| {
             let device = self.table.info(s.id).unwrap().device.is_some();
-            (
-                device && self.profile == Profile::Strict,
-                s.tuple.map(|t| t.0),
-            )
+            (device && self.profile == Profile::Strict, s.tuple.map(|t| t.0))
         };
-        self.sockets
-            .iter()
-            .filter(fits)
-            .max_by_key(rank)
-            .map(|s| s.id)
+        self.sockets.iter().filter(fits).max_by_key(rank).map(|s| s.id)
     }
 
     /// Sockets that may get the datagram; more than one only through a group.
@@ -484,9 +419,7 @@ impl Model {
             return Vec::new();
         }
         let members = self.table.group_of(s.id).iter().copied();
-        members
-            .filter(|&m| !self.table.info(m).unwrap().connected)
-            .collect()
+        members.filter(|&m| !self.table.info(m).unwrap().connected).collect()
     }
 
     fn check(&self) -> Result<(), TestCaseError> {
@@ -516,10 +449,7 @@ impl Model {
         // With groups in Linux the order of the chain decides too much for a model this small: then
         // only the winner's own fitness is tested.
         let grouped = self.profile == Profile::Linux
-            && self
-                .sockets
-                .iter()
-                .any(|s| !self.table.group_of(s.id).is_empty());
+            && self.sockets.iter().any(|s| !self.table.group_of(s.id).is_empty());
         if grouped {
             if let Some(f) = found {
                 let s = self.sockets.iter().find(|s| s.id == f.socket).unwrap();
@@ -539,10 +469,7 @@ impl Model {
         match found {
             None => prop_assert!(expected.is_empty(), "{d:?}: nobody, expected {expected:?}"),
             Some(f) => {
-                prop_assert!(
-                    expected.contains(&f.socket),
-                    "{d:?}: {f:?}, expected {expected:?}"
-                );
+                prop_assert!(expected.contains(&f.socket), "{d:?}: {f:?}, expected {expected:?}");
             }
         }
         Ok(())

@@ -31,10 +31,7 @@ impl FromStr for Addr {
                 "bad address {text:?}: a scope is a device's name after an IPv6 address"
             ));
         }
-        Ok(Self {
-            ip,
-            scope: scope.map(str::to_owned),
-        })
+        Ok(Self { ip, scope: scope.map(str::to_owned) })
     }
 }
 
@@ -312,22 +309,11 @@ impl Operation {
             b"set" => (&["id"], true),
             b"bind" | b"connect" => (&["id", "addr", "port"], false),
             b"autobind" | b"disconnect" | b"close" => (&["id"], false),
-            b"connect-from" => (
-                &["id", "family", "uid", "privileged", "local", "peer"],
-                true,
-            ),
+            b"connect-from" => (&["id", "family", "uid", "privileged", "local", "peer"], true),
             b"join" | b"leave" => (&["id", "group", "device"], false),
             b"source" => (&["id", "group", "device", "change", "source"], false),
-            b"send" => (
-                &[
-                    "src", "sport", "dst", "dport", "device", "n", "cpu", "checksum",
-                ],
-                false,
-            ),
-            b"icmp" => (
-                &["type", "code", "src", "sport", "dst", "dport", "device"],
-                false,
-            ),
+            b"send" => (&["src", "sport", "dst", "dport", "device", "n", "cpu", "checksum"], false),
+            b"icmp" => (&["type", "code", "src", "sport", "dst", "dport", "device"], false),
             _ => return None,
         })
     }

@@ -22,10 +22,7 @@ pub struct Fault {
 
 impl Fault {
     pub(super) fn new(line: usize, cause: impl Into<String>) -> Self {
-        Self {
-            line,
-            cause: cause.into(),
-        }
+        Self { line, cause: cause.into() }
     }
 }
 
@@ -49,17 +46,11 @@ pub fn each(
             return Ok(());
         }
         if bytes.len() > MAX_LINE_BYTES && !bytes.trim_ascii_start().starts_with(b"[") {
-            return Err(Fault::new(
-                line,
-                format!("longer than {MAX_LINE_BYTES} bytes"),
-            ));
+            return Err(Fault::new(line, format!("longer than {MAX_LINE_BYTES} bytes")));
         }
         let text = std::str::from_utf8(&bytes)
             .map_err(|e| {
-                Fault::new(
-                    line,
-                    format!("no UTF-8 at byte {} of the line", e.valid_up_to()),
-                )
+                Fault::new(line, format!("no UTF-8 at byte {} of the line", e.valid_up_to()))
             })?
             .trim();
         if text.is_empty() {
@@ -90,31 +81,19 @@ fn array(
     let read = io::Read::read_to_end(&mut io::Read::take(reader, rest), &mut bytes);
     read.map_err(|e| Fault::new(first, e.to_string()))?;
     if bytes.len() > MAX_ARRAY_BYTES {
-        return Err(Fault::new(
-            first,
-            format!("an array longer than {MAX_ARRAY_BYTES} bytes"),
-        ));
+        return Err(Fault::new(first, format!("an array longer than {MAX_ARRAY_BYTES} bytes")));
     }
     let text = String::from_utf8(bytes).map_err(|e| {
-        Fault::new(
-            first,
-            format!("no UTF-8 at byte {}", e.utf8_error().valid_up_to()),
-        )
+        Fault::new(first, format!("no UTF-8 at byte {}", e.utf8_error().valid_up_to()))
     })?;
     let elements: Vec<&RawValue> = serde_json::from_str(&text).map_err(|e| {
-        Fault::new(
-            first + e.line().saturating_sub(1),
-            format!("no JSON array: {e}"),
-        )
+        Fault::new(first + e.line().saturating_sub(1), format!("no JSON array: {e}"))
     })?;
     let (mut line, mut at) = (first, 0);
     for element in elements {
         // The element is a part of the text: its address tells the line.
         let start = element.get().as_ptr().addr() - text.as_ptr().addr();
-        line += text.as_bytes()[at..start]
-            .iter()
-            .filter(|&&b| b == b'\n')
-            .count();
+        line += text.as_bytes()[at..start].iter().filter(|&&b| b == b'\n').count();
         at = start;
         if f(line, element.get()).is_break() {
             break;

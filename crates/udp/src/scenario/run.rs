@@ -45,16 +45,14 @@ pub fn run(reader: impl BufRead, profile: Profile) -> Result<Vec<Outcome>, Fault
     let mut runner = Runner::new(&Config::new(profile));
     let mut outcomes = Vec::new();
     let mut fault = None;
-    each(reader, |line, text| {
-        match Operation::parse(text).and_then(|op| runner.apply(&op)) {
-            Ok(outcome) => {
-                outcomes.push(outcome);
-                ControlFlow::Continue(())
-            }
-            Err(cause) => {
-                fault = Some(Fault::new(line, cause));
-                ControlFlow::Break(())
-            }
+    each(reader, |line, text| match Operation::parse(text).and_then(|op| runner.apply(&op)) {
+        Ok(outcome) => {
+            outcomes.push(outcome);
+            ControlFlow::Continue(())
+        }
+        Err(cause) => {
+            fault = Some(Fault::new(line, cause));
+            ControlFlow::Break(())
         }
     })?;
     fault.map_or(Ok(outcomes), Err)
@@ -68,11 +66,7 @@ const fn result_of(result: Result<(), Errno>) -> Cow<'static, str> {
 }
 
 fn outcome(op: &'static str, result: Result<(), Errno>) -> Outcome {
-    Outcome {
-        op: op.into(),
-        result: result_of(result),
-        ..Outcome::default()
-    }
+    Outcome { op: op.into(), result: result_of(result), ..Outcome::default() }
 }
 
 impl Runner {
@@ -113,9 +107,7 @@ impl Runner {
             Operation::Set { id, options } => {
                 let settings = self.settings(options)?;
                 self.on("set", *id, |table, s| {
-                    settings
-                        .into_iter()
-                        .try_for_each(|option| table.set(s, option))
+                    settings.into_iter().try_for_each(|option| table.set(s, option))
                 })
             }
             Operation::Bind { id, addr, port } => {
@@ -128,19 +120,14 @@ impl Runner {
                 self.on("connect", *id, |table, s| table.connect(s, addr))
             }
             Operation::Disconnect { id } => self.on("disconnect", *id, UdpTable::disconnect),
-            Operation::ConnectFrom {
-                socket,
-                local,
-                peer,
-            } => self.connect_from(socket, local, peer),
+            Operation::ConnectFrom { socket, local, peer } => {
+                self.connect_from(socket, local, peer)
+            }
             Operation::Close { id } => {
                 let socket = self.number(*id)?;
                 let result = socket.map_or(Err(Errno::EBADF), |s| self.table.close(s));
                 self.numbers.insert(*id, None);
-                Ok(Outcome {
-                    id: Some(*id),
-                    ..outcome("close", result)
-                })
+                Ok(Outcome { id: Some(*id), ..outcome("close", result) })
             }
             Operation::Join { .. } | Operation::Leave { .. } | Operation::Source { .. } => {
                 self.membership(op)
@@ -159,13 +146,7 @@ impl Runner {
                 let device = self.group_device(group, device.as_deref())?;
                 self.on("leave", *id, |table, s| table.leave(s, group.ip, device))
             }
-            Operation::Source {
-                id,
-                group,
-                device,
-                change,
-                source,
-            } => {
+            Operation::Source { id, group, device, change, source } => {
                 let device = self.group_device(group, device.as_deref())?;
                 let change = match change {
                     FilterChange::Block => SourceChange::Block(source.ip),
@@ -173,9 +154,7 @@ impl Runner {
                     FilterChange::Add => SourceChange::Add(source.ip),
                     FilterChange::Drop => SourceChange::Drop(source.ip),
                 };
-                self.on("source", *id, |table, s| {
-                    table.change_source(s, group.ip, device, change)
-                })
+                self.on("source", *id, |table, s| table.change_source(s, group.ip, device, change))
             }
             _ => Err("no operation on a membership".to_owned()),
         }
@@ -183,16 +162,7 @@ impl Runner {
 
     fn packet(&mut self, op: &Operation) -> Result<Outcome, Cause> {
         match op {
-            Operation::Send {
-                src,
-                sport,
-                dst,
-                dport,
-                device,
-                n,
-                cpu,
-                checksum,
-            } => {
+            Operation::Send { src, sport, dst, dport, device, n, cpu, checksum } => {
                 if *n == 0 {
                     return Err("field `n` is 0: no datagram".to_owned());
                 }
@@ -208,31 +178,16 @@ impl Runner {
                 }
                 Ok(outcome)
             }
-            Operation::Icmp {
-                kind,
-                code,
-                src,
-                sport,
-                dst,
-                dport,
-                device,
-            } => {
+            Operation::Icmp { kind, code, src, sport, dst, dport, device } => {
                 let quoted = self.datagram((src, *sport), (dst, *dport), device.as_deref())?;
-                Ok(self.icmp(&IcmpError {
-                    quoted,
-                    kind: *kind,
-                    code: *code,
-                }))
+                Ok(self.icmp(&IcmpError { quoted, kind: *kind, code: *code }))
             }
             _ => Err("no packet".to_owned()),
         }
     }
 
     fn number(&self, id: Number) -> Result<Option<SocketId>, Cause> {
-        self.numbers
-            .get(&id)
-            .copied()
-            .ok_or_else(|| format!("no socket has the id {id}"))
+        self.numbers.get(&id).copied().ok_or_else(|| format!("no socket has the id {id}"))
     }
 
     /// An operation on a socket; the outcome tells both its ends.
@@ -244,10 +199,7 @@ impl Runner {
     ) -> Result<Outcome, Cause> {
         let socket = self.number(id)?;
         let result = socket.map_or(Err(Errno::EBADF), |s| f(&mut self.table, s));
-        let mut outcome = Outcome {
-            id: Some(id),
-            ..outcome(op, result)
-        };
+        let mut outcome = Outcome { id: Some(id), ..outcome(op, result) };
         self.tell_ends(&mut outcome, socket);
         Ok(outcome)
     }
@@ -275,9 +227,7 @@ impl Runner {
     }
 
     fn sock_addr(&self, addr: &Addr, port: u16) -> Result<SockAddr, Cause> {
-        let scope = self
-            .device_or_none(addr.scope.as_deref())?
-            .map_or(0, DeviceId::index);
+        let scope = self.device_or_none(addr.scope.as_deref())?.map_or(0, DeviceId::index);
         Ok(match addr.ip {
             IpAddr::V4(ip) => SockAddr::V4(SocketAddrV4::new(ip, port)),
             IpAddr::V6(ip) => SockAddr::V6(SocketAddrV6::new(ip, port, 0, scope)),
@@ -322,10 +272,7 @@ impl Runner {
         let mut options = SocketOptions::new(family);
         options.uid = fields.uid;
         options.privileged = fields.privileged;
-        options.v6only = self
-            .table
-            .net_config(NetId::FIRST)
-            .is_some_and(|c| c.bindv6only);
+        options.v6only = self.table.net_config(NetId::FIRST).is_some_and(|c| c.bindv6only);
         Ok(options)
     }
 
@@ -348,19 +295,14 @@ impl Runner {
         let mut result = Ok(());
         let mut socket = self.table.create(&options).ok();
         if let Some(s) = socket {
-            result = settings
-                .into_iter()
-                .try_for_each(|option| self.table.set(s, option));
+            result = settings.into_iter().try_for_each(|option| self.table.set(s, option));
             if result.is_err() {
                 let _ = self.table.close(s);
                 socket = None;
             }
         }
         self.register(fields.id, socket);
-        Ok(Outcome {
-            id: Some(fields.id),
-            ..outcome("socket", result)
-        })
+        Ok(Outcome { id: Some(fields.id), ..outcome("socket", result) })
     }
 
     fn connect_from(
@@ -371,10 +313,8 @@ impl Runner {
     ) -> Result<Outcome, Cause> {
         let mut options = self.options(fields)?;
         let given = &fields.options;
-        let (from, to) = (
-            self.sock_addr(&local.addr, local.port)?,
-            self.sock_addr(&peer.addr, peer.port)?,
-        );
+        let (from, to) =
+            (self.sock_addr(&local.addr, local.port)?, self.sock_addr(&peer.addr, peer.port)?);
         options.v6only = given.v6only.unwrap_or(options.v6only);
         options.reuseaddr = given.reuseaddr.unwrap_or(false);
         options.reuseport = given.reuseport.unwrap_or(false);
@@ -383,10 +323,8 @@ impl Runner {
         options.device = self.device_or_none(given.device.as_ref().and_then(Option::as_deref))?;
         let result = self.table.connect_from(&options, from, to);
         self.register(fields.id, result.ok());
-        let mut outcome = Outcome {
-            id: Some(fields.id),
-            ..outcome("connect-from", result.map(|_| ()))
-        };
+        let mut outcome =
+            Outcome { id: Some(fields.id), ..outcome("connect-from", result.map(|_| ())) };
         self.tell_ends(&mut outcome, result.ok());
         Ok(outcome)
     }
@@ -417,21 +355,14 @@ impl Runner {
         }
         if let Some(cpu) = o.incoming_cpu {
             let bad = |_| format!("field `incoming_cpu` is {cpu}: expected -1 or a CPU's number");
-            let cpu = if cpu == -1 {
-                None
-            } else {
-                Some(u16::try_from(cpu).map_err(bad)?)
-            };
+            let cpu = if cpu == -1 { None } else { Some(u16::try_from(cpu).map_err(bad)?) };
             out.push(SetOption::IncomingCpu(cpu));
         }
         if let Some((low, high)) = o.local_port_range {
             out.push(SetOption::LocalPortRange(low, high));
         }
         if let Some(name) = &o.multicast_if {
-            out.push(SetOption::MulticastIf4(
-                device(name)?,
-                std::net::Ipv4Addr::UNSPECIFIED,
-            ));
+            out.push(SetOption::MulticastIf4(device(name)?, std::net::Ipv4Addr::UNSPECIFIED));
         }
         if let Some(name) = &o.multicast_if6 {
             out.push(SetOption::MulticastIf6(device(name)?));
@@ -459,15 +390,9 @@ impl Runner {
         dst: (&Addr, u16),
         device: Option<&str>,
     ) -> Result<Datagram, Cause> {
-        let tuple = Tuple::new(
-            SocketAddr::new(src.0.ip, src.1),
-            SocketAddr::new(dst.0.ip, dst.1),
-        );
+        let tuple = Tuple::new(SocketAddr::new(src.0.ip, src.1), SocketAddr::new(dst.0.ip, dst.1));
         let tuple = tuple.ok_or_else(|| {
-            format!(
-                "source {} and destination {} are of different families",
-                src.0, dst.0
-            )
+            format!("source {} and destination {} are of different families", src.0, dst.0)
         })?;
         let mut datagram = Datagram::new(tuple);
         let scope = dst.0.scope.as_deref().or(src.0.scope.as_deref());
@@ -483,17 +408,12 @@ impl Runner {
     }
 
     fn name(&self, socket: SocketId) -> String {
-        self.names
-            .get(&socket)
-            .map_or_else(|| "?".to_owned(), |(_, number)| number.to_string())
+        self.names.get(&socket).map_or_else(|| "?".to_owned(), |(_, number)| number.to_string())
     }
 
     fn tell_steps(&self, outcome: &mut Outcome, events: &[Event]) {
         if self.steps {
-            outcome.steps = events
-                .iter()
-                .map(|e| why::step(e, &|s| self.name(s)))
-                .collect();
+            outcome.steps = events.iter().map(|e| why::step(e, &|s| self.name(s))).collect();
         }
     }
 
@@ -525,10 +445,7 @@ impl Runner {
                 out.result = "delivered".into();
                 out.to = Some(self.numbers_of(&sockets));
                 out.table = Some("copies".into());
-                out.why = Some(format!(
-                    "every socket that matches gets a copy: {}",
-                    sockets.len()
-                ));
+                out.why = Some(format!("every socket that matches gets a copy: {}", sockets.len()));
                 receivers = sockets;
             }
             Delivery::PortUnreachable => {

@@ -16,24 +16,19 @@ pub(super) fn apply(
             *field = false;
             Ok(())
         }
-        _ => value
-            .parse()
-            .map_err(|_| Errno::EINVAL)
-            .map(|n: u32| *field = n != 0),
+        _ => value.parse().map_err(|_| Errno::EINVAL).map(|n: u32| *field = n != 0),
     };
     let key = name.replace('/', ".");
     let known = key.strip_prefix("net.").unwrap_or(&key);
     Ok(match known {
         "ipv4.ip_local_port_range" => port_range(value).map(|r| config.port_range = r),
         "ipv4.ip_local_reserved_ports" => ports(value).map(|p| config.reserved_ports = p),
-        "ipv4.ip_unprivileged_port_start" => value
-            .parse()
-            .map(|p| config.unprivileged_port_start = p)
-            .map_err(|_| Errno::EINVAL),
-        "ipv4.igmp_max_memberships" => value
-            .parse()
-            .map(|n| config.max_memberships = n)
-            .map_err(|_| Errno::EINVAL),
+        "ipv4.ip_unprivileged_port_start" => {
+            value.parse().map(|p| config.unprivileged_port_start = p).map_err(|_| Errno::EINVAL)
+        }
+        "ipv4.igmp_max_memberships" => {
+            value.parse().map(|n| config.max_memberships = n).map_err(|_| Errno::EINVAL)
+        }
         "ipv4.ip_nonlocal_bind" => flag(&mut config.nonlocal_bind4),
         "ipv6.ip_nonlocal_bind" => flag(&mut config.nonlocal_bind6),
         "ipv4.udp_l3mdev_accept" => flag(&mut config.udp_l3mdev_accept),

@@ -16,26 +16,11 @@ pub(super) fn step(event: &Event, name: &dyn Fn(SocketId) -> String) -> String {
         Event::Tuple(s, Err(m)) => format!("socket {}: no match, {}", name(*s), m.name()),
         Event::Score(s, Ok(score)) => format!("socket {}: score {score}", name(*s)),
         Event::Score(s, Err(m)) => format!("socket {}: no candidate, {}", name(*s), m.name()),
-        Event::Group {
-            through,
-            size,
-            chosen: Some(m),
-        } => {
-            format!(
-                "group of {size} of socket {}: chooses socket {}",
-                name(*through),
-                name(*m)
-            )
+        Event::Group { through, size, chosen: Some(m) } => {
+            format!("group of {size} of socket {}: chooses socket {}", name(*through), name(*m))
         }
-        Event::Group {
-            through,
-            size,
-            chosen: None,
-        } => {
-            format!(
-                "group of {size} of socket {}: all members are connected",
-                name(*through)
-            )
+        Event::Group { through, size, chosen: None } => {
+            format!("group of {size} of socket {}: all members are connected", name(*through))
         }
         Event::GroupDrop => "the group's selector refuses the datagram".to_owned(),
         Event::Program(Some(s)) => format!("a program selects socket {}", name(*s)),
@@ -53,9 +38,7 @@ struct Tally {
 }
 
 fn tally(events: &[Event], table: Table) -> Tally {
-    let start = events
-        .iter()
-        .rposition(|e| matches!(e, Event::Search(t, _) if *t == table));
+    let start = events.iter().rposition(|e| matches!(e, Event::Search(t, _) if *t == table));
     let mut tally = Tally::default();
     for event in events.iter().skip(start.map_or(events.len(), |s| s + 1)) {
         match event {
@@ -92,11 +75,8 @@ pub(super) fn found(found: &Found, events: &[Event], group: usize) -> String {
         Table::Hash2Any => "bound to any address, and nobody to the destination address".to_owned(),
         _ => "found by port alone".to_owned(),
     };
-    let _ = write!(
-        text,
-        ", score {} ({} of {} sockets in the slot fit",
-        t.best, t.candidates, t.seen
-    );
+    let _ =
+        write!(text, ", score {} ({} of {} sockets in the slot fit", t.best, t.candidates, t.seen);
     if t.equals > 1 && !found.by_group {
         let _ = write!(text, ", the first of {} equals wins", t.equals);
     }
@@ -109,16 +89,11 @@ pub(super) fn found(found: &Found, events: &[Event], group: usize) -> String {
 
 /// Why nobody got it.
 pub(super) fn nobody(events: &[Event]) -> String {
-    let refused = events
-        .iter()
-        .any(|e| matches!(e, Event::GroupDrop | Event::Program(None)));
+    let refused = events.iter().any(|e| matches!(e, Event::GroupDrop | Event::Program(None)));
     if refused {
         return "a program refused the datagram".to_owned();
     }
-    let seen = events
-        .iter()
-        .filter(|e| matches!(e, Event::Score(..)))
-        .count();
+    let seen = events.iter().filter(|e| matches!(e, Event::Score(..))).count();
     match events.iter().rev().find_map(|e| match e {
         Event::Score(_, Err(m)) => Some(m.name()),
         _ => None,

@@ -27,9 +27,7 @@ impl AddressTable {
             #[cfg(feature = "hash4")]
             tuples: 0,
         };
-        Self {
-            slots: vec![slot; slots].into_boxed_slice(),
-        }
+        Self { slots: vec![slot; slots].into_boxed_slice() }
     }
 
     #[inline]
@@ -91,9 +89,6 @@ mod tests {
 
     #[test]
     fn size_of_a_slot() {
-        assert_eq!(
-            size_of::<AddressSlot>(),
-            if cfg!(feature = "hash4") { 16 } else { 12 }
-        );
+        assert_eq!(size_of::<AddressSlot>(), if cfg!(feature = "hash4") { 16 } else { 12 });
     }
 }

@@ -13,9 +13,7 @@ pub(crate) struct PortTable {
 impl PortTable {
     pub(crate) fn new(slots: usize) -> Self {
         debug_assert!(slots.is_power_of_two());
-        Self {
-            slots: vec![Chain::EMPTY; slots].into_boxed_slice(),
-        }
+        Self { slots: vec![Chain::EMPTY; slots].into_boxed_slice() }
     }
 
     #[inline]

@@ -14,10 +14,7 @@ pub(crate) struct TupleTable {
 impl TupleTable {
     pub(crate) fn new(slots: usize) -> Self {
         debug_assert!(slots.is_power_of_two());
-        Self {
-            slots: vec![Chain::EMPTY; slots].into_boxed_slice(),
-            len: 0,
-        }
+        Self { slots: vec![Chain::EMPTY; slots].into_boxed_slice(), len: 0 }
     }
 
     #[inline]
