@@ -306,7 +306,8 @@ impl DeviceRoutes {
 
     /// RFC 6724 section 5, rules 1, 2 (link-local or not), 5 and 8.
     fn source6(&self, net: NetId, device: &Device, dst: u128) -> Option<u128> {
-        let link = needs_scope(dst);
+        // ::1 is of link-local scope (RFC 4007 section 4).
+        let link = needs_scope(dst) || dst == 1;
         let mut best: Option<((bool, bool, u32), u128)> = None;
         for d in self.of(net).filter(|d| !link || d.id == device.id) {
             for (own, _) in &d.addresses {
@@ -425,7 +426,7 @@ mod tests {
 
     #[test]
     fn sources() {
-        let (r, d0, d1) = routes();
+        let (mut r, d0, d1) = routes();
         assert_eq!(ask(&r, "10.1.0.9", None, None).unwrap(), "10.1.0.1");
         assert_eq!(ask(&r, "10.1.0.200", None, None).unwrap(), "10.1.0.129");
         assert_eq!(ask(&r, "10.1.0.200", None, Some(d0)).unwrap(), "10.1.0.1");
@@ -438,6 +439,9 @@ mod tests {
         assert_eq!(ask(&r, "fd01::9", None, None).unwrap(), "fd01::1");
         assert_eq!(ask(&r, "fe80::9", None, Some(d1)).unwrap(), "fe80::5");
         assert_eq!(ask(&r, "::1", None, None).unwrap(), "::1");
+        assert_eq!(ask(&r, "fe80::9", None, Some(d0)).unwrap(), "fd01::1", "by the default route");
+        r.add_address(NetId::FIRST, "d0", ip("fe80::1"), 64);
+        assert_eq!(ask(&r, "::1", None, Some(d0)).unwrap(), "fe80::1", "out of the host");
         assert_eq!(ask(&r, "ff05::5", None, Some(d0)).unwrap(), "fd01::1");
         assert_eq!(ask(&r, "ff05::5", None, DeviceId::new(1)), Err(Errno::ENETUNREACH));
         assert_eq!(ask(&r, "fe80::9", None, DeviceId::new(1)), Err(Errno::ENETUNREACH));
