@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release -p fourtuple-bench --example make_capture -- --size 1GiB OUT.pcap`
 //!
-//! A fixed number of flows is alive at any time; each step lets a random one send its next packet, and a flow that has
-//! ended is replaced by a new one. TCP flows shake hands, send both ways, acknowledge and close; UDP flows ask and are
+//! A fixed number of flows is alive at any time; a random one sends a train of packets, then the next, and a flow that
+//! has ended is replaced by a new one. TCP flows shake hands, send both ways, acknowledge and close; UDP flows ask and are
 //! answered; pings are answered.
 
 use std::fs::File;
@@ -46,9 +46,7 @@ fn parse_size(text: &str) -> Result<u64, String> {
         _ => return Err(format!("'{unit}' is not a unit: use KiB, MiB or GiB")),
     };
     let number: u64 = number.parse().map_err(|e| format!("'{text}': {e}"))?;
-    number
-        .checked_mul(factor)
-        .ok_or_else(|| format!("'{text}' is too large"))
+    number.checked_mul(factor).ok_or_else(|| format!("'{text}' is too large"))
 }
 
 /// SplitMix64 (Steele, Lea and Flood, 2014): small, seeded, good enough to mix traffic.
@@ -141,11 +139,7 @@ impl Flow {
                 None => {
                     let side = usize::from(r.below(3) != 0);
                     let bare = r.below(3) == 0;
-                    Some(if bare {
-                        (side, ACK, 0)
-                    } else {
-                        (side, ACK | PSH, size)
-                    })
+                    Some(if bare { (side, ACK, 0) } else { (side, ACK | PSH, size) })
                 }
                 Some(0) => Some((0, FIN | ACK, 0)),
                 Some(1) => Some((1, FIN | ACK, 0)),
@@ -164,19 +158,11 @@ fn emit(
 ) -> Result<()> {
     let ends = |v: [u32; 2]| if side == 0 { v } else { [v[1], v[0]] };
     let [src, dst] = ends([flow.client, flow.server]);
-    let [sport, dport] = if side == 0 {
-        [flow.sport, flow.dport]
-    } else {
-        [flow.dport, flow.sport]
-    };
+    let [sport, dport] =
+        if side == 0 { [flow.sport, flow.dport] } else { [flow.dport, flow.sport] };
     let mac = |a: u32| [2, 0, 0, (a >> 16) as u8, (a >> 8) as u8, a as u8];
     let v4 = |a: u32, client: bool| {
-        [
-            if client { 10 } else { 172 },
-            (a >> 16) as u8,
-            (a >> 8) as u8,
-            a as u8,
-        ]
+        [if client { 10 } else { 172 }, (a >> 16) as u8, (a >> 8) as u8, a as u8]
     };
     let v6 = |a: u32, client: bool| {
         let mut b = [0u8; 16];
@@ -243,8 +229,14 @@ fn main() -> Result<()> {
     let (mut written, mut packets, mut total_flows) = (24u64, 0u64, args.flows as u64);
     let gap = 1_000_000_000 / args.rate;
     let mut now = 1_700_000_000_000_000_000u64;
+    // Packets of a flow come in trains (Jain and Routhier, 1986), most of them short.
+    let (mut i, mut train) = (0, 0);
     while written < args.size {
-        let i = r.below(flows.len() as u64) as usize;
+        if train == 0 {
+            i = r.below(flows.len() as u64) as usize;
+            train = 1 + if r.below(4) == 0 { r.below(16) } else { r.below(3) };
+        }
+        train -= 1;
         let Some(step) = flows[i].next(&mut r) else {
             flows[i] = Flow::new(&mut r);
             total_flows += 1;
@@ -253,12 +245,7 @@ fn main() -> Result<()> {
         frame.clear();
         emit(&mut flows[i], step, &payload, &mut frame)?;
         let len = frame.len() as u32;
-        for word in [
-            (now / 1_000_000_000) as u32,
-            (now % 1_000_000_000) as u32,
-            len,
-            len,
-        ] {
+        for word in [(now / 1_000_000_000) as u32, (now % 1_000_000_000) as u32, len, len] {
             out.write_all(&word.to_ne_bytes())?;
         }
         out.write_all(&frame)?;
@@ -267,9 +254,6 @@ fn main() -> Result<()> {
         now += gap / 2 + r.below(gap);
     }
     out.flush()?;
-    println!(
-        "{packets} packets, {total_flows} flows, {written} bytes, seed {}",
-        args.seed
-    );
+    println!("{packets} packets, {total_flows} flows, {written} bytes, seed {}", args.seed);
     Ok(())
 }

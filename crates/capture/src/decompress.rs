@@ -107,21 +107,14 @@ impl<R: BufRead> Zstd<R> {
             _ => u64::from(header >> 3),
         };
         let read = (&mut self.source).take(len).read_to_end(&mut self.block)?;
-        if (read as u64) < len {
-            Err(cut())
-        } else {
-            Ok(())
-        }
+        if (read as u64) < len { Err(cut()) } else { Ok(()) }
     }
 
     fn decode_block(&mut self) -> io::Result<()> {
         self.read_block()?;
         // The checksum, if there is one, follows the last block.
         let source = self.block.as_slice().chain(&mut self.source);
-        match self
-            .decoder
-            .decode_blocks(source, BlockDecodingStrategy::UptoBlocks(1))
-        {
+        match self.decoder.decode_blocks(source, BlockDecodingStrategy::UptoBlocks(1)) {
             Ok(_) => Ok(()),
             Err(e) => Err(io::Error::other(e)),
         }
@@ -132,10 +125,7 @@ impl<R: BufRead> Zstd<R> {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
         }
-        match (
-            self.decoder.get_checksum_from_data(),
-            self.decoder.get_calculated_checksum(),
-        ) {
+        match (self.decoder.get_checksum_from_data(), self.decoder.get_calculated_checksum()) {
             (Some(says), Some(is)) if says != is => Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 format!("the checksum of a frame is {says:08x}, that of its data {is:08x}"),
@@ -161,11 +151,7 @@ impl<R: BufRead> Read for Zstd<R> {
                 self.end_frame()?;
             } else if let Err(fault) = self.decode_block() {
                 let end = END_OF_FRAME.as_slice();
-                if self
-                    .decoder
-                    .decode_blocks(end, BlockDecodingStrategy::UptoBlocks(1))
-                    .is_err()
-                {
+                if self.decoder.decode_blocks(end, BlockDecodingStrategy::UptoBlocks(1)).is_err() {
                     return Err(fault);
                 }
                 self.fault = Some(fault);

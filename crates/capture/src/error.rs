@@ -27,12 +27,7 @@ impl CaptureError {
         compression: Option<Compression>,
         cause: Cause,
     ) -> Self {
-        Self(Box::new(Inner {
-            file: file.to_owned(),
-            offset,
-            compression,
-            cause,
-        }))
+        Self(Box::new(Inner { file: file.to_owned(), offset, compression, cause }))
     }
 
     /// The name of the file, as it was given.
@@ -60,12 +55,7 @@ impl CaptureError {
 
 impl fmt::Display for CaptureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner {
-            file,
-            offset,
-            compression,
-            cause,
-        } = &*self.0;
+        let Inner { file, offset, compression, cause } = &*self.0;
         write!(f, "{file}: ")?;
         match (cause, compression) {
             (Cause::Open(_) | Cause::Empty | Cause::NotACapture { .. }, _) => {}
@@ -264,11 +254,7 @@ struct Hint<'a>(&'a str);
 
 impl fmt::Display for Hint<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            Ok(())
-        } else {
-            write!(f, " ({})", self.0)
-        }
+        if self.0.is_empty() { Ok(()) } else { write!(f, " ({})", self.0) }
     }
 }
 

@@ -31,10 +31,7 @@ impl Input {
     /// Looks at the first bytes and puts the right decompressor between.
     pub(crate) fn new(name: String, source: Box<dyn Read + Send>) -> Result<Self, CaptureError> {
         let source_failed = Arc::new(AtomicBool::new(false));
-        let mut source = Tap {
-            source,
-            failed: Arc::clone(&source_failed),
-        };
+        let mut source = Tap { source, failed: Arc::clone(&source_failed) };
         let mut peek = [0; PEEK];
         let mut have = 0;
         while have < PEEK {
@@ -105,11 +102,7 @@ impl Input {
     /// Makes at least `need` bytes available. False if the stream ends before; then all that is left is available.
     #[inline]
     pub(crate) fn ensure(&mut self, need: usize) -> Result<bool, CaptureError> {
-        if self.available() >= need {
-            Ok(true)
-        } else {
-            self.fill(need)
-        }
+        if self.available() >= need { Ok(true) } else { self.fill(need) }
     }
 
     /// Moves what is left to the front and reads. The buffer doubles only when it is full of bytes that were read, so
@@ -137,9 +130,7 @@ impl Input {
     pub(crate) fn skip(&mut self, n: u64) -> Result<u64, CaptureError> {
         let mut left = n;
         while left > 0 && self.ensure(1)? {
-            let step = self
-                .available()
-                .min(usize::try_from(left).unwrap_or(usize::MAX));
+            let step = self.available().min(usize::try_from(left).unwrap_or(usize::MAX));
             self.pos += step;
             left -= step as u64;
         }

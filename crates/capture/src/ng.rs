@@ -33,10 +33,7 @@ pub(crate) struct Ng {
 impl Ng {
     /// Reads the first section header block, of which at least the type is there.
     pub(crate) fn open(input: &mut Input) -> Result<Self, CaptureError> {
-        let mut ng = Self {
-            order: ByteOrder::Little,
-            interfaces: Vec::new(),
-        };
+        let mut ng = Self { order: ByteOrder::Little, interfaces: Vec::new() };
         ng.section(input)?;
         Ok(ng)
     }
@@ -65,6 +62,18 @@ impl Ng {
         }
     }
 
+    /// True iff the next block is a packet's, and the buffer holds all of it.
+    #[inline]
+    pub(crate) fn is_buffered(&self, input: &Input) -> bool {
+        let b = input.bytes();
+        if b.len() < 8 {
+            return false;
+        }
+        let block_type = self.order.u32(b, 0);
+        matches!(block_type, ENHANCED_PACKET | OBSOLETE_PACKET | SIMPLE_PACKET)
+            && self.order.u32(b, 4) as usize <= b.len()
+    }
+
     /// The length of the block at the front, which has at least `least` bytes.
     #[inline]
     fn length(&self, input: &Input, block_type: u32, least: u32) -> Result<u32, CaptureError> {
@@ -76,14 +85,7 @@ impl Ng {
         } else {
             return Ok(length);
         };
-        Err(input.error(
-            input.offset(),
-            Cause::BlockLength {
-                block_type,
-                length,
-                why,
-            },
-        ))
+        Err(input.error(input.offset(), Cause::BlockLength { block_type, length, why }))
     }
 
     /// Makes the whole block available and checks the length at its end.
@@ -97,12 +99,7 @@ impl Ng {
     ) -> Result<(), CaptureError> {
         if !input.ensure(length as usize)? {
             let (says, have) = (length.into(), input.available() as u64);
-            let cause = Cause::BlockCut {
-                block_type,
-                record,
-                says,
-                have,
-            };
+            let cause = Cause::BlockCut { block_type, record, says, have };
             return Err(input.error(input.offset(), cause));
         }
         let second = self.order.u32(input.bytes(), length as usize - TRAILER);
@@ -121,14 +118,7 @@ impl Ng {
         if first == second {
             return Ok(());
         }
-        Err(input.error(
-            offset,
-            Cause::BlockLengthsDiffer {
-                block_type,
-                first,
-                second,
-            },
-        ))
+        Err(input.error(offset, Cause::BlockLengthsDiffer { block_type, first, second }))
     }
 
     /// A header block whole in the buffer; such blocks are short.
@@ -141,14 +131,7 @@ impl Ng {
         let length = self.length(input, block_type, least)?;
         if length > OPTIONS_LIMIT {
             let why = "more than the 16 MiB that a header block may have";
-            return Err(input.error(
-                input.offset(),
-                Cause::BlockLength {
-                    block_type,
-                    length,
-                    why,
-                },
-            ));
+            return Err(input.error(input.offset(), Cause::BlockLength { block_type, length, why }));
         }
         self.whole(input, block_type, None, length)?;
         Ok(length)
@@ -172,11 +155,7 @@ impl Ng {
         let (major, minor) = (self.order.u16(b, 12), self.order.u16(b, 14));
         // Version 1.2 was written by some and means 1.0; a new minor version is one that old readers can read.
         if major != 1 {
-            let cause = Cause::Version {
-                format: "pcapng",
-                major,
-                minor,
-            };
+            let cause = Cause::Version { format: "pcapng", major, minor };
             return Err(input.error(input.offset(), cause));
         }
         let length = self.whole_header(input, SECTION_HEADER, LEAST)?;
@@ -196,10 +175,7 @@ impl Ng {
         let order = self.order;
         let (mut resolution, mut offset_secs) = (Resolution::MICROS, 0);
         let (mut name, mut fcs_len) = (None, None);
-        for (code, value) in (Options {
-            order,
-            rest: &block[BODY..],
-        }) {
+        for (code, value) in (Options { order, rest: &block[BODY..] }) {
             match (code, value) {
                 (IF_TSRESOL, [byte, ..]) => resolution = Resolution::from_byte(*byte),
                 (IF_TSOFFSET, _) => offset_secs = order.i64(value).unwrap_or(offset_secs),
@@ -229,12 +205,7 @@ impl Ng {
         let skipped = input.skip(body)?;
         if skipped < body || !input.ensure(TRAILER)? {
             let have = skipped + input.available() as u64;
-            let cause = Cause::BlockCut {
-                block_type,
-                record: None,
-                says: length.into(),
-                have,
-            };
+            let cause = Cause::BlockCut { block_type, record: None, says: length.into(), have };
             return Err(input.error(offset, cause));
         }
         let second = self.order.u32(input.bytes(), 0);
@@ -247,11 +218,7 @@ impl Ng {
     fn known(&self, input: &Input, number: u64, id: u32) -> Result<&Interface, CaptureError> {
         self.interfaces.get(id as usize).ok_or_else(|| {
             let described = self.interfaces.len();
-            let cause = Cause::UndefinedInterface {
-                number,
-                interface: id,
-                described,
-            };
+            let cause = Cause::UndefinedInterface { number, interface: id, described };
             input.error(input.offset(), cause)
         })
     }
@@ -347,14 +314,7 @@ impl Ng {
             return Ok(());
         }
         let why = "over 16 MiB more than its packet";
-        Err(input.error(
-            input.offset(),
-            Cause::BlockLength {
-                block_type,
-                length,
-                why,
-            },
-        ))
+        Err(input.error(input.offset(), Cause::BlockLength { block_type, length, why }))
     }
 }
 
@@ -368,17 +328,9 @@ fn check_data(
 ) -> Result<(), CaptureError> {
     let says = captured.into();
     let cause = if captured > limit {
-        Cause::RecordTooLong {
-            number,
-            says,
-            limit: limit.into(),
-        }
+        Cause::RecordTooLong { number, says, limit: limit.into() }
     } else if captured > room {
-        Cause::PacketExceedsBlock {
-            number,
-            says,
-            room: room.into(),
-        }
+        Cause::PacketExceedsBlock { number, says, room: room.into() }
     } else {
         return Ok(());
     };
@@ -392,14 +344,7 @@ fn block_header_cut(input: &Input) -> Result<Option<Located>, CaptureError> {
         0 => Ok(None),
         have => {
             let what = "header of a block";
-            Err(input.error(
-                input.offset(),
-                Cause::HeaderCut {
-                    what,
-                    need: 8,
-                    have,
-                },
-            ))
+            Err(input.error(input.offset(), Cause::HeaderCut { what, need: 8, have }))
         }
     }
 }

@@ -69,34 +69,15 @@ impl Pcap {
         input: &mut Input,
         (variant, order, resolution): (PcapVariant, ByteOrder, Resolution),
     ) -> Result<Self, CaptureError> {
-        let need = FILE_HEADER
-            + if variant == PcapVariant::Ixia {
-                IXIA_EXTRA
-            } else {
-                0
-            };
+        let need = FILE_HEADER + if variant == PcapVariant::Ixia { IXIA_EXTRA } else { 0 };
         if !input.ensure(need)? {
             let (need, have) = (need as u64, input.available() as u64);
-            return Err(input.error(
-                0,
-                Cause::HeaderCut {
-                    what: "pcap file header",
-                    need,
-                    have,
-                },
-            ));
+            return Err(input.error(0, Cause::HeaderCut { what: "pcap file header", need, have }));
         }
         let b = input.bytes();
         let (major, minor) = (order.u16(b, 4), order.u16(b, 6));
         let Some(lengths) = Lengths::of_version(major, minor) else {
-            return Err(input.error(
-                0,
-                Cause::Version {
-                    format: "pcap",
-                    major,
-                    minor,
-                },
-            ));
+            return Err(input.error(0, Cause::Version { format: "pcap", major, minor }));
         };
         let (snaplen, network) = (order.u32(b, 16), order.u32(b, 20));
         input.take(need);
@@ -114,11 +95,7 @@ impl Pcap {
             },
             limit: record_limit(snaplen, link_type.0),
             lengths,
-            nanos_per_unit: if resolution == Resolution::NANOS {
-                1
-            } else {
-                1000
-            },
+            nanos_per_unit: if resolution == Resolution::NANOS { 1 } else { 1000 },
         })
     }
 
@@ -161,6 +138,17 @@ impl Pcap {
         }))
     }
 
+    /// True iff the buffer holds the whole next record.
+    #[inline]
+    pub(crate) fn is_buffered(&self, input: &Input) -> bool {
+        let b = input.bytes();
+        if b.len() < self.header {
+            return false;
+        }
+        let (captured, _) = self.sort(self.order.u32(b, 8), self.order.u32(b, 12));
+        captured <= self.limit && b.len() >= self.header + captured as usize
+    }
+
     #[inline]
     fn sort(&self, first: u32, second: u32) -> (u32, u32) {
         match self.lengths {
@@ -176,10 +164,7 @@ impl Pcap {
             0 => Ok(None),
             have => {
                 let need = self.header as u64;
-                Err(input.error(
-                    input.offset(),
-                    Cause::RecordHeaderCut { number, need, have },
-                ))
+                Err(input.error(input.offset(), Cause::RecordHeaderCut { number, need, have }))
             }
         }
     }
@@ -187,26 +172,12 @@ impl Pcap {
     #[cold]
     fn too_long(&self, input: &Input, number: u64, captured: u32) -> CaptureError {
         let (says, limit) = (captured.into(), self.limit.into());
-        input.error(
-            input.offset(),
-            Cause::RecordTooLong {
-                number,
-                says,
-                limit,
-            },
-        )
+        input.error(input.offset(), Cause::RecordTooLong { number, says, limit })
     }
 
     #[cold]
     fn cut(&self, input: &Input, number: u64, captured: u32) -> CaptureError {
         let have = (input.available() - self.header) as u64;
-        input.error(
-            input.offset(),
-            Cause::RecordCut {
-                number,
-                says: captured.into(),
-                have,
-            },
-        )
+        input.error(input.offset(), Cause::RecordCut { number, says: captured.into(), have })
     }
 }

@@ -22,6 +22,10 @@ pub struct CaptureReader {
     input: Input,
     parser: Parser,
     records: u64,
+    /// Where the records of the last batch are.
+    located: Vec<Located>,
+    /// The damage behind the last batch, to be reported next.
+    pending: Option<CaptureError>,
     done: bool,
 }
 
@@ -41,6 +45,29 @@ pub(crate) struct Located {
     pub(crate) len: usize,
     pub(crate) options_at: usize,
     pub(crate) options_len: usize,
+}
+
+/// Records that stand in the buffer side by side.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    reader: &'a CaptureReader,
+    /// Number of the first one.
+    first: u64,
+}
+
+impl<'a> Batch<'a> {
+    /// How many there are: at least one.
+    #[allow(clippy::len_without_is_empty, reason = "it is never empty")]
+    pub fn len(&self) -> usize {
+        self.reader.located.len()
+    }
+
+    /// The records in order.
+    pub fn records(&self) -> impl Iterator<Item = Record<'a>> + use<'a> {
+        let Self { reader, first } = *self;
+        let numbered = reader.located.iter().zip(first..);
+        numbered.map(|(located, number)| reader.record(located, number))
+    }
 }
 
 /// A captured packet. It borrows from the reader's buffer and is gone with the next call.
@@ -123,11 +150,7 @@ impl CaptureReader {
         if input.available() == 0 {
             return Err(input.error(0, Cause::Empty));
         }
-        let magic = if whole {
-            ByteOrder::Big.u32(input.bytes(), 0)
-        } else {
-            0
-        };
+        let magic = if whole { ByteOrder::Big.u32(input.bytes(), 0) } else { 0 };
         let parser = if let Some(kind) = pcap::recognise(magic) {
             Parser::Pcap(Pcap::open(&mut input, kind)?)
         } else if magic == SECTION_HEADER {
@@ -135,12 +158,7 @@ impl CaptureReader {
         } else {
             return Err(not_a_capture(&mut input));
         };
-        Ok(Self {
-            input,
-            parser,
-            records: 0,
-            done: false,
-        })
+        Ok(Self { input, parser, records: 0, located: Vec::new(), pending: None, done: false })
     }
 
     /// The next record, an error, or `None` at the end. After an error there is nothing more.
@@ -153,31 +171,77 @@ impl CaptureReader {
     #[inline]
     pub fn next(&mut self) -> Option<Result<Record<'_>, CaptureError>> {
         if self.done {
-            return None;
+            return self.pending.take().map(Err);
         }
-        let number = self.records + 1;
-        let (located, order) = match &mut self.parser {
-            Parser::Pcap(pcap) => (pcap.next(&mut self.input, number), pcap.order),
-            Parser::Ng(ng) => (ng.next(&mut self.input, number), ng.order),
-        };
-        match located {
-            Ok(Some(located)) => {
-                self.records = number;
-                Some(Ok(self.record(&located, order)))
+        match self.locate() {
+            Ok(Some(located)) => Some(Ok(self.record(&located, self.records))),
+            Ok(None) => None,
+            Err(e) => Some(Err(e)),
+        }
+    }
+
+    /// The next record and those behind it that the buffer holds already, `most` at the most and one at the least, for
+    /// callers that work on several at once. Ends as [`next`](Self::next) does, and may be mixed with it.
+    ///
+    /// # Errors
+    ///
+    /// The first damage in the file; what was before it has been delivered.
+    pub fn next_batch(&mut self, most: usize) -> Option<Result<Batch<'_>, CaptureError>> {
+        if self.done {
+            return self.pending.take().map(Err);
+        }
+        let first = self.records + 1;
+        self.located.clear();
+        loop {
+            match self.locate() {
+                Ok(Some(located)) => self.located.push(located),
+                Ok(None) => return None,
+                Err(e) if self.located.is_empty() => return Some(Err(e)),
+                Err(e) => {
+                    self.pending = Some(e);
+                    return Some(Ok(Batch { reader: self, first }));
+                }
             }
-            Ok(None) => {
-                self.done = true;
-                None
-            }
-            Err(e) => {
-                self.done = true;
-                Some(Err(e))
+            // Only a record that is there whole: to read on would move the ones before it.
+            if self.located.len() >= most || !self.is_buffered() {
+                return Some(Ok(Batch { reader: self, first }));
             }
         }
     }
 
+    /// True iff the next thing in the file is a record, and the buffer holds all of it.
+    fn is_buffered(&self) -> bool {
+        match &self.parser {
+            Parser::Pcap(pcap) => pcap.is_buffered(&self.input),
+            Parser::Ng(ng) => ng.is_buffered(&self.input),
+        }
+    }
+
+    /// Finds the next record.
     #[inline]
-    fn record(&self, located: &Located, order: ByteOrder) -> Record<'_> {
+    fn locate(&mut self) -> Result<Option<Located>, CaptureError> {
+        let number = self.records + 1;
+        let located = match &mut self.parser {
+            Parser::Pcap(pcap) => pcap.next(&mut self.input, number),
+            Parser::Ng(ng) => ng.next(&mut self.input, number),
+        };
+        match located {
+            Ok(Some(_)) => self.records = number,
+            Ok(None) | Err(_) => self.done = true,
+        }
+        located
+    }
+
+    fn order(&self) -> ByteOrder {
+        match &self.parser {
+            Parser::Pcap(pcap) => pcap.order,
+            Parser::Ng(ng) => ng.order,
+        }
+    }
+
+    #[inline]
+    fn record(&self, located: &Located, number: u64) -> Record<'_> {
+        let order = self.order();
         let rest = self.input.at(located.options_at, located.options_len);
         let options = Options { order, rest };
         let (comment, flags) = if rest.is_empty() {
@@ -186,7 +250,7 @@ impl CaptureReader {
             (Comments(options).next(), packet_flags(options))
         };
         Record {
-            number: self.records,
+            number,
             offset: located.offset,
             time: located.time,
             link_type: located.link_type,
@@ -268,22 +332,19 @@ fn looks_like_block(start: &[u8]) -> Option<u32> {
     if start.len() < 8 {
         return None;
     }
-    [ByteOrder::Little, ByteOrder::Big]
-        .into_iter()
-        .find_map(|order| {
-            let (block_type, length) = (order.u32(start, 0), order.u32(start, 4));
-            let known = matches!(
-                block_type,
-                INTERFACE_DESCRIPTION
-                    | OBSOLETE_PACKET
-                    | SIMPLE_PACKET
-                    | NAME_RESOLUTION
-                    | INTERFACE_STATISTICS
-                    | ENHANCED_PACKET
-            );
-            (known && length.is_multiple_of(4) && (12..1 << 24).contains(&length))
-                .then_some(block_type)
-        })
+    [ByteOrder::Little, ByteOrder::Big].into_iter().find_map(|order| {
+        let (block_type, length) = (order.u32(start, 0), order.u32(start, 4));
+        let known = matches!(
+            block_type,
+            INTERFACE_DESCRIPTION
+                | OBSOLETE_PACKET
+                | SIMPLE_PACKET
+                | NAME_RESOLUTION
+                | INTERFACE_STATISTICS
+                | ENHANCED_PACKET
+        );
+        (known && length.is_multiple_of(4) && (12..1 << 24).contains(&length)).then_some(block_type)
+    })
 }
 
 /// What a file that is no capture seems to be.
@@ -297,12 +358,7 @@ fn hint(start: &[u8]) -> &'static str {
         [b'P', b'K', 3, 4, ..] => "a zip archive; unpack it first",
         [b's', b'n', b'o', b'o', b'p', ..] => "a snoop capture; convert it with editcap",
         [b'G', b'M', b'B', b'U', ..] => "a Network Monitor capture; convert it with editcap",
-        _ if start
-            .iter()
-            .all(|b| b.is_ascii_graphic() || b.is_ascii_whitespace()) =>
-        {
-            "text"
-        }
+        _ if start.iter().all(|b| b.is_ascii_graphic() || b.is_ascii_whitespace()) => "text",
         _ => "",
     }
 }

@@ -71,17 +71,8 @@ impl<W: Write> PcapngWriter<W> {
     ///
     /// If writing fails.
     pub fn new(to: W, section: &SectionInfo<'_>) -> Result<Self, WriteError> {
-        let mut writer = Self {
-            to,
-            interfaces: Vec::new(),
-            options: Vec::new(),
-        };
-        let SectionInfo {
-            hardware,
-            os,
-            application,
-            comment,
-        } = *section;
+        let mut writer = Self { to, interfaces: Vec::new(), options: Vec::new() };
+        let SectionInfo { hardware, os, application, comment } = *section;
         let texts = [
             (OPT_COMMENT, comment),
             (SHB_HARDWARE, hardware),
@@ -106,11 +97,7 @@ impl<W: Write> PcapngWriter<W> {
     ///
     /// If writing fails.
     pub fn add_interface(&mut self, interface: &InterfaceInfo<'_>) -> Result<u32, WriteError> {
-        let InterfaceInfo {
-            link_type,
-            snaplen,
-            name,
-        } = *interface;
+        let InterfaceInfo { link_type, snaplen, name } = *interface;
         const NANOS: u8 = 9;
         self.text_option(IF_NAME, name);
         self.option(IF_TSRESOL, &[NANOS]);
@@ -128,17 +115,9 @@ impl<W: Write> PcapngWriter<W> {
     ///
     /// If writing fails.
     pub fn interface_for(&mut self, link_type: LinkType, snaplen: u32) -> Result<u32, WriteError> {
-        match self
-            .interfaces
-            .iter()
-            .position(|&known| known == (link_type, snaplen))
-        {
+        match self.interfaces.iter().position(|&known| known == (link_type, snaplen)) {
             Some(found) => Ok(found as u32),
-            None => self.add_interface(&InterfaceInfo {
-                link_type,
-                snaplen,
-                name: None,
-            }),
+            None => self.add_interface(&InterfaceInfo { link_type, snaplen, name: None }),
         }
     }
 
@@ -149,14 +128,7 @@ impl<W: Write> PcapngWriter<W> {
     /// If the interface has not been added, the data is longer than its snap length (or than any reader accepts), or
     /// writing fails. In the first two cases nothing has been written.
     pub fn write(&mut self, packet: &PacketInfo<'_>) -> Result<(), WriteError> {
-        let PacketInfo {
-            interface,
-            time,
-            wire_len,
-            data,
-            comment,
-            flags,
-        } = *packet;
+        let PacketInfo { interface, time, wire_len, data, comment, flags } = *packet;
         let Some(&(link_type, snaplen)) = self.interfaces.get(interface as usize) else {
             let added = self.interfaces.len();
             return Err(WriteError::UndefinedInterface { interface, added });
@@ -202,8 +174,7 @@ impl<W: Write> PcapngWriter<W> {
     /// Adds an option to the next block. `value` has at most 65,535 bytes.
     fn option(&mut self, code: u16, value: &[u8]) {
         self.options.extend_from_slice(&code.to_le_bytes());
-        self.options
-            .extend_from_slice(&(value.len() as u16).to_le_bytes());
+        self.options.extend_from_slice(&(value.len() as u16).to_le_bytes());
         self.options.extend_from_slice(value);
         self.options.resize(pad4(self.options.len()), 0);
     }

@@ -68,11 +68,7 @@ impl<W: Write> PcapWriter<W> {
         snaplen: u32,
         precision: Precision,
     ) -> Result<Self, WriteError> {
-        let snaplen = if snaplen == 0 {
-            record_limit(0, link_type.0)
-        } else {
-            snaplen
-        };
+        let snaplen = if snaplen == 0 { record_limit(0, link_type.0) } else { snaplen };
         let magic: u32 = match precision {
             Precision::Micros => 0xa1b2_c3d4,
             Precision::Nanos => 0xa1b2_3c4d,
@@ -85,11 +81,7 @@ impl<W: Write> PcapWriter<W> {
         header[20..24].copy_from_slice(&u32::from(link_type.0).to_le_bytes());
         to.write_all(&header)?;
         let limit = snaplen.min(record_limit(snaplen, link_type.0));
-        Ok(Self {
-            to,
-            limit,
-            precision,
-        })
+        Ok(Self { to, limit, precision })
     }
 
     /// Writes a record: `data` is what there is of a packet that had `wire_len` bytes.
@@ -110,10 +102,7 @@ impl<W: Write> PcapWriter<W> {
             Precision::Nanos => nanos,
         };
         let mut header = [0; 16];
-        for (to, number) in header
-            .chunks_exact_mut(4)
-            .zip([whole, fraction, len, wire_len])
-        {
+        for (to, number) in header.chunks_exact_mut(4).zip([whole, fraction, len, wire_len]) {
             to.copy_from_slice(&number.to_le_bytes());
         }
         self.to.write_all(&header)?;
@@ -135,9 +124,6 @@ impl<W: Write> PcapWriter<W> {
 pub(crate) fn fitting(data: &[u8], limit: u32) -> Result<u32, WriteError> {
     match u32::try_from(data.len()) {
         Ok(len) if len <= limit => Ok(len),
-        _ => Err(WriteError::TooLong {
-            len: data.len(),
-            limit,
-        }),
+        _ => Err(WriteError::TooLong { len: data.len(), limit }),
     }
 }

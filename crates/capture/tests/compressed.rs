@@ -52,12 +52,7 @@ fn whole_and_in_pieces() {
         assert_eq!(all, want);
         // Cut anywhere, even inside the file header.
         for cut in [10, 24, 100, 150_000] {
-            let pieces = [
-                compress(&plain[..cut]),
-                compress(&[]),
-                compress(&plain[cut..]),
-            ]
-            .concat();
+            let pieces = [compress(&plain[..cut]), compress(&[]), compress(&plain[cut..])].concat();
             assert_eq!(read_whole(&pieces), want);
         }
     }
@@ -67,14 +62,7 @@ fn whole_and_in_pieces() {
 fn zstd_skippable_frames_are_passed_over() {
     let skippable = b"\x53\x2a\x4d\x18\x05\0\0\0hello";
     let plain = pcap(3);
-    let file = [
-        &skippable[..],
-        &zstd(&plain),
-        skippable,
-        &zstd(&[]),
-        skippable,
-    ]
-    .concat();
+    let file = [&skippable[..], &zstd(&plain), skippable, &zstd(&[]), skippable].concat();
     assert_eq!(read_whole(&file), read_whole(&plain));
     let (all, error) = read(&file[..file.len() - 1]);
     assert_eq!(all.len(), 3);
@@ -119,15 +107,8 @@ fn cut_files_give_what_was_before() {
             let cut = file.len() * eighths / 8;
             let (all, error) = read(&file[..cut]);
             let error = error.expect("an error");
-            assert!(
-                matches!(error.cause(), Cause::Damaged { how, .. } if *how == kind),
-                "{error}"
-            );
-            assert!(
-                error
-                    .to_string()
-                    .contains(&format!("the {kind} data is damaged or cut"))
-            );
+            assert!(matches!(error.cause(), Cause::Damaged { how, .. } if *how == kind), "{error}");
+            assert!(error.to_string().contains(&format!("the {kind} data is damaged or cut")));
             assert_eq!(all, want[..all.len()]);
             let lost = 2000 * eighths / 8 - all.len().min(2000 * eighths / 8);
             assert!(lost < 700, "{kind}: {lost} records lost at {eighths}/8");
@@ -160,10 +141,7 @@ fn damage_is_found_and_what_was_before_is_right() {
         last[end] ^= 0x55;
         let (all, error) = read(&last);
         assert_eq!(all, want, "{kind}: the data itself is whole");
-        assert!(
-            matches!(error.expect("an error").cause(), Cause::Damaged { .. }),
-            "{kind}"
-        );
+        assert!(matches!(error.expect("an error").cause(), Cause::Damaged { .. }), "{kind}");
     }
 }
 
@@ -178,11 +156,7 @@ fn a_flipped_bit_anywhere_is_noticed() {
             let at = 24 + (file.len() - 24) * step / 40;
             bad[at] ^= 1 << (step % 8);
             let (all, error) = read(&bad);
-            assert!(
-                error.is_some(),
-                "{kind}: a flip at {at} of {} went unnoticed",
-                file.len()
-            );
+            assert!(error.is_some(), "{kind}: a flip at {at} of {} went unnoticed", file.len());
             assert!(all.len() <= 1000 * 20);
         }
     }

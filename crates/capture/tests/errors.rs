@@ -18,12 +18,7 @@ fn ng() -> Vec<u8> {
 #[test]
 fn no_file() {
     let error = CaptureReader::open("/no/such/file").unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("/no/such/file: cannot be opened: "),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with("/no/such/file: cannot be opened: "), "{error}");
     assert!(matches!(error.cause(), Cause::Open(_)));
 }
 
@@ -43,15 +38,9 @@ fn empty_and_foreign_files() {
             b"snoop\0\0\0\0\0\0\x02",
             "73 6e 6f 6f 70 00 00 00 (a snoop capture; convert it with editcap)",
         ),
-        (
-            b"BZh91AY&SY",
-            "42 5a 68 39 31 41 59 26 (bzip2; decompress it first)",
-        ),
+        (b"BZh91AY&SY", "42 5a 68 39 31 41 59 26 (bzip2; decompress it first)"),
     ] {
-        assert_eq!(
-            failure(bytes),
-            (0, format!("a.cap: not a capture: starts with {text}"))
-        );
+        assert_eq!(failure(bytes), (0, format!("a.cap: not a capture: starts with {text}")));
     }
 }
 
@@ -87,12 +76,7 @@ fn pcap_records() {
     let mut file = pcap();
     file.extend(pcap_record(false, [0, 0, 3, 3], &[], b"abc"));
     let one = file.clone();
-    file.extend(pcap_record(
-        false,
-        [0, 0, 70_000, 70_000],
-        &[],
-        b"only twelve!",
-    ));
+    file.extend(pcap_record(false, [0, 0, 70_000, 70_000], &[], b"only twelve!"));
     assert_eq!(
         failure(&file),
         (1, "a.cap: at byte 43: record 2 says 70000 bytes of data, but the file ends after 12 of them".into())
@@ -198,10 +182,7 @@ fn pcapng_packets() {
     let mut absurd = longer.clone();
     absurd[20..24].copy_from_slice(&u32::MAX.to_le_bytes());
     for (block, text) in [
-        (
-            longer,
-            "record 1 says 9 bytes of data, but its block has room for 4",
-        ),
+        (longer, "record 1 says 9 bytes of data, but its block has room for 4"),
         (
             absurd,
             "record 1 says 4294967295 bytes of data, more than the 262144 that a record of this file may have",
@@ -214,10 +195,7 @@ fn pcapng_packets() {
             obsolete(false, 1, 0, 1, b"a"),
             "record 1 is of interface 1, but the section has described 1",
         ),
-        (
-            spb(false, 50, b"four"),
-            "record 1 says 50 bytes of data, but its block has room for 4",
-        ),
+        (spb(false, 50, b"four"), "record 1 says 50 bytes of data, but its block has room for 4"),
     ] {
         let file = [ng(), block].concat();
         assert_eq!(failure(&file), (0, format!("a.cap: at byte {at}: {text}")));
@@ -225,9 +203,7 @@ fn pcapng_packets() {
     // Interfaces do not outlive their section.
     let file = [ng(), shb(false), spb(false, 1, b"a")].concat();
     assert!(
-        failure(&file)
-            .1
-            .ends_with("record 1 is of interface 0, but the section has described 0")
+        failure(&file).1.ends_with("record 1 is of interface 0, but the section has described 0")
     );
 }
 
@@ -237,11 +213,7 @@ fn too_many_interfaces() {
     for _ in 0..65_537 {
         file.extend(idb(false, 1, 0, &[]));
     }
-    assert!(
-        failure(&file)
-            .1
-            .ends_with("the section describes more than 65536 interfaces")
-    );
+    assert!(failure(&file).1.ends_with("the section describes more than 65536 interfaces"));
 }
 
 /// Gives some bytes, then fails.
@@ -265,10 +237,7 @@ fn a_failing_source_is_told_from_damage() {
     let (all, error) = drain(reader);
     assert_eq!(all.len(), 1);
     let error = error.unwrap();
-    assert_eq!(
-        error.to_string(),
-        format!("x: at byte {whole}: reading failed: the disk is gone")
-    );
+    assert_eq!(error.to_string(), format!("x: at byte {whole}: reading failed: the disk is gone"));
 
     use std::io::Write;
     let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -288,30 +257,14 @@ fn a_lying_length_allocates_little() {
     struct Watch(io::Cursor<Vec<u8>>);
     impl Read for Watch {
         fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-            assert!(
-                buf.len() <= 256 << 10,
-                "asked for {} bytes at once",
-                buf.len()
-            );
+            assert!(buf.len() <= 256 << 10, "asked for {} bytes at once", buf.len());
             self.0.read(buf)
         }
     }
     let mut file = pcap_header(false, 0xa1b2_c3d4, (2, 4), u32::MAX, 1);
-    file.extend(pcap_record(
-        false,
-        [0, 0, 128 << 20, 128 << 20],
-        &[],
-        b"0123456789",
-    ));
+    file.extend(pcap_record(false, [0, 0, 128 << 20, 128 << 20], &[], b"0123456789"));
     let (all, error) =
         drain(CaptureReader::from_reader("x", Watch(io::Cursor::new(file))).unwrap());
     assert!(all.is_empty());
-    assert!(matches!(
-        error.unwrap().cause(),
-        Cause::RecordCut {
-            says: 134_217_728,
-            have: 10,
-            ..
-        }
-    ));
+    assert!(matches!(error.unwrap().cause(), Cause::RecordCut { says: 134_217_728, have: 10, .. }));
 }

@@ -10,10 +10,9 @@ const T: u64 = 1_700_000_000;
 #[test]
 fn pcap_in_both_orders_and_resolutions() {
     for big in [false, true] {
-        for (magic, resolution, unit) in [
-            (0xa1b2_c3d4, Resolution::MICROS, 1000),
-            (0xa1b2_3c4d, Resolution::NANOS, 1),
-        ] {
+        for (magic, resolution, unit) in
+            [(0xa1b2_c3d4, Resolution::MICROS, 1000), (0xa1b2_3c4d, Resolution::NANOS, 1)]
+        {
             let mut file = pcap_header(big, magic, (2, 4), 65_535, 101);
             file.extend(pcap_record(big, [T as u32, 123_456, 3, 90], &[], b"abc"));
             file.extend(pcap_record(big, [T as u32 + 1, 0, 0, 0], &[], b""));
@@ -38,10 +37,7 @@ fn pcap_in_both_orders_and_resolutions() {
                 flags: None,
             };
             assert_eq!(all[0], first);
-            assert_eq!(
-                (all[1].number, all[1].offset, all[1].data.len()),
-                (2, 43, 0)
-            );
+            assert_eq!((all[1].number, all[1].offset, all[1].data.len()), (2, 43, 0));
             assert_eq!(all.len(), 2);
         }
     }
@@ -61,10 +57,7 @@ fn modified_pcap_has_longer_record_headers() {
         assert!(error.is_none());
         assert_eq!(all[0].data, b"first");
         assert_eq!(all[0].time, Some(7_000_005_000));
-        assert_eq!(
-            (all[1].data.as_slice(), all[1].offset),
-            (&b"2nd"[..], 24 + 24 + 5)
-        );
+        assert_eq!((all[1].data.as_slice(), all[1].offset), (&b"2nd"[..], 24 + 24 + 5));
     }
 }
 
@@ -79,10 +72,7 @@ fn ixia_pcap_has_a_longer_file_header() {
             assert_eq!(reader.format().format, Format::Pcap(PcapVariant::Ixia));
             let (all, error) = drain(reader);
             assert!(error.is_none());
-            assert_eq!(
-                (all[0].data.as_slice(), all[0].time),
-                (&b"abc"[..], Some(7_000_005_000))
-            );
+            assert_eq!((all[0].data.as_slice(), all[0].time), (&b"abc"[..], Some(7_000_005_000)));
         }
     }
 }
@@ -99,11 +89,7 @@ fn old_versions_order_the_lengths_differently() {
         let mut file = pcap_header(false, 0xa1b2_c3d4, version, 65_535, 1);
         file.extend(pcap_record(false, numbers, &[], b"abc"));
         let all = read_whole(&file);
-        assert_eq!(
-            (all[0].wire_len, all[0].data.as_slice()),
-            (90, &b"abc"[..]),
-            "{version:?}"
-        );
+        assert_eq!((all[0].wire_len, all[0].data.as_slice()), (90, &b"abc"[..]), "{version:?}");
     }
 }
 
@@ -111,22 +97,10 @@ fn old_versions_order_the_lengths_differently() {
 fn the_upper_bits_of_the_link_type_are_the_fcs_length() {
     let file = pcap_header(false, 0xa1b2_c3d4, (2, 4), 65_535, 0x2400_0001);
     let reader = open(&file).unwrap();
-    assert_eq!(
-        (
-            reader.interfaces()[0].link_type.0,
-            reader.interfaces()[0].fcs_len
-        ),
-        (1, Some(4))
-    );
+    assert_eq!((reader.interfaces()[0].link_type.0, reader.interfaces()[0].fcs_len), (1, Some(4)));
     let file = pcap_header(false, 0xa1b2_c3d4, (2, 4), 65_535, 0x2000_0114);
     let reader = open(&file).unwrap();
-    assert_eq!(
-        (
-            reader.interfaces()[0].link_type.0,
-            reader.interfaces()[0].fcs_len
-        ),
-        (276, None)
-    );
+    assert_eq!((reader.interfaces()[0].link_type.0, reader.interfaces()[0].fcs_len), (276, None));
 }
 
 #[test]
@@ -134,10 +108,7 @@ fn a_record_longer_than_the_snap_length_is_delivered_whole() {
     let mut file = pcap_header(false, 0xa1b2_c3d4, (2, 4), 2, 1);
     file.extend(pcap_record(false, [0, 0, 5, 4], &[], b"hello"));
     let all = read_whole(&file);
-    assert_eq!(
-        (all[0].data.as_slice(), all[0].wire_len),
-        (&b"hello"[..], 4)
-    );
+    assert_eq!((all[0].data.as_slice(), all[0].wire_len), (&b"hello"[..], 4));
 }
 
 #[test]
@@ -149,10 +120,7 @@ fn a_record_larger_than_the_buffer_is_read() {
     file.extend(pcap_record(false, [0, 0, 1, 1], &[], b"y"));
     let all = read_whole(&file);
     assert_eq!(all[1].data, data);
-    assert_eq!(
-        (all[2].data.as_slice(), all[2].offset),
-        (&b"y"[..], 24 + 17 + 3_000_016)
-    );
+    assert_eq!((all[2].data.as_slice(), all[2].offset), (&b"y"[..], 24 + 17 + 3_000_016));
 }
 
 #[test]
@@ -160,12 +128,7 @@ fn pcapng_sections_interfaces_and_packet_blocks() {
     for big in [false, true] {
         let mut file = shb(big);
         file.extend(idb(big, 1, 0, &[]));
-        let nanos = [
-            option(big, 2, b"eth1"),
-            option(big, 9, &[9]),
-            option(big, 0, &[]),
-        ]
-        .concat();
+        let nanos = [option(big, 2, b"eth1"), option(big, 9, &[9]), option(big, 0, &[])].concat();
         file.extend(idb(big, 101, 96, &nanos));
         let options = [
             option(big, 2, &u32b(big, 2)),
@@ -182,12 +145,7 @@ fn pcapng_sections_interfaces_and_packet_blocks() {
         // A second section in the other order, whose interface 0 is another.
         let other = !big;
         file.extend(shb_with(other, (1, 2), [0, 0, 0, 0, 0, 0, 0, 40]));
-        file.extend(idb(
-            other,
-            113,
-            3,
-            &option(other, 14, &i64_bytes(other, 10)),
-        ));
+        file.extend(idb(other, 113, 3, &option(other, 14, &i64_bytes(other, 10))));
         file.extend(spb(other, 400, b"cut"));
         file.extend(epb(other, 0, 1, 1, b"z", &[]));
 
@@ -198,17 +156,11 @@ fn pcapng_sections_interfaces_and_packet_blocks() {
             let first = reader.next().unwrap().unwrap();
             assert_eq!((first.number, first.offset), (1, at));
             assert_eq!(first.time.unwrap().as_nanos(), T * 1_000_000_000 + 1);
-            assert_eq!(
-                (first.link_type.0, first.interface, first.wire_len),
-                (101, 1, 60)
-            );
+            assert_eq!((first.link_type.0, first.interface, first.wire_len), (101, 1, 60));
             assert_eq!(first.data, b"hello");
             assert_eq!(first.comment, Some("grüß"));
             assert_eq!(first.comments().collect::<Vec<_>>(), ["grüß", "2"]);
-            assert_eq!(
-                (first.flags, first.direction()),
-                (Some(2), Some(Direction::Outbound))
-            );
+            assert_eq!((first.flags, first.direction()), (Some(2), Some(Direction::Outbound)));
         }
         assert_eq!(reader.interfaces().len(), 2);
         assert_eq!(reader.interfaces()[1].name.as_deref(), Some("eth1"));
@@ -220,14 +172,8 @@ fn pcapng_sections_interfaces_and_packet_blocks() {
             (rest[0].data.as_slice(), rest[0].wire_len, rest[0].link_type),
             (&b"old"[..], 70, 1)
         );
-        assert_eq!(
-            (rest[1].data.as_slice(), rest[1].time),
-            (&b"simp"[..], None)
-        );
-        assert_eq!(
-            (rest[2].data.as_slice(), rest[2].wire_len),
-            (&b"cut"[..], 400)
-        );
+        assert_eq!((rest[1].data.as_slice(), rest[1].time), (&b"simp"[..], None));
+        assert_eq!((rest[2].data.as_slice(), rest[2].wire_len), (&b"cut"[..], 400));
         assert_eq!((rest[2].link_type, rest[2].number), (113, 4));
         assert_eq!(rest[3].time, Some(10_000_001_000));
         assert_eq!(rest.len(), 4);
@@ -235,11 +181,7 @@ fn pcapng_sections_interfaces_and_packet_blocks() {
 }
 
 fn i64_bytes(big: Big, n: i64) -> [u8; 8] {
-    if big {
-        n.to_be_bytes()
-    } else {
-        n.to_le_bytes()
-    }
+    if big { n.to_be_bytes() } else { n.to_le_bytes() }
 }
 
 #[test]
@@ -253,10 +195,7 @@ fn binary_resolution_and_fcs_length() {
     ));
     file.extend(epb(false, 0, 3 << 19, 1, b"a", &[]));
     let mut reader = open(&file).unwrap();
-    assert_eq!(
-        reader.next().unwrap().unwrap().time.unwrap().as_nanos(),
-        1_500_000_000
-    );
+    assert_eq!(reader.next().unwrap().unwrap().time.unwrap().as_nanos(), 1_500_000_000);
     assert_eq!(reader.interfaces()[0].resolution, Resolution::Binary(20));
     assert_eq!(reader.interfaces()[0].fcs_len, Some(4));
 }
@@ -265,14 +204,7 @@ fn binary_resolution_and_fcs_length() {
 fn a_bad_option_does_not_lose_the_packet() {
     let mut file = [shb(false), idb(false, 1, 0, &[])].concat();
     // Says 200 bytes, has 4.
-    file.extend(epb(
-        false,
-        0,
-        0,
-        1,
-        b"a",
-        &[1, 0, 200, 0, b'x', b'x', b'x', b'x'],
-    ));
+    file.extend(epb(false, 0, 0, 1, b"a", &[1, 0, 200, 0, b'x', b'x', b'x', b'x']));
     // Not UTF-8.
     file.extend(epb(false, 0, 0, 1, b"b", &option(false, 1, &[0xff, 0xfe])));
     // After the end of options nothing counts.

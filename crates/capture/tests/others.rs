@@ -25,14 +25,10 @@ fn captures() -> Option<PathBuf> {
 /// File name and number of packets.
 fn index(folder: &Path) -> Vec<(String, usize)> {
     let text = std::fs::read_to_string(folder.join("index.tsv")).unwrap();
-    let mut lines = text
-        .lines()
-        .map(|line| line.split('\t').collect::<Vec<_>>());
+    let mut lines = text.lines().map(|line| line.split('\t').collect::<Vec<_>>());
     let head = lines.next().unwrap();
     let packets = head.iter().position(|&h| h == "packets").unwrap();
-    lines
-        .map(|l| (l[0].to_owned(), l[packets].parse().unwrap()))
-        .collect()
+    lines.map(|l| (l[0].to_owned(), l[packets].parse().unwrap())).collect()
 }
 
 #[test]
@@ -45,16 +41,10 @@ fn captures_of_other_projects_are_read_to_their_end() {
         assert_eq!(all.len(), packets, "{file}: {error:?}");
         match error {
             Some(e) if file == "format--pcpp-fuzz-5717750942269440.pcap" => {
-                assert!(
-                    matches!(e.cause(), Cause::RecordTooLong { number: 3, .. }),
-                    "{e}"
-                );
+                assert!(matches!(e.cause(), Cause::RecordTooLong { number: 3, .. }), "{e}");
             }
             Some(e) => panic!("{e}"),
-            None => assert!(
-                !file.contains("fuzz-57177"),
-                "the cut in {file} went unnoticed"
-            ),
+            None => assert!(!file.contains("fuzz-57177"), "the cut in {file} went unnoticed"),
         }
     }
 }
@@ -148,11 +138,7 @@ fn with_comments(path: &Path) {
     };
     let mut writer = PcapngWriter::new(std::fs::File::create(path).unwrap(), &section).unwrap();
     let first = writer
-        .add_interface(&InterfaceInfo {
-            link_type: LinkType::RAW,
-            snaplen: 0,
-            name: Some("veth0"),
-        })
+        .add_interface(&InterfaceInfo { link_type: LinkType::RAW, snaplen: 0, name: Some("veth0") })
         .unwrap();
     let second = writer.interface_for(LinkType::IPV4, 30).unwrap();
     for (interface, comment, data) in [
@@ -161,14 +147,7 @@ fn with_comments(path: &Path) {
         (second, Some("x"), &DATAGRAM[..]),
     ] {
         let time = Instant::from_nanos(1_700_000_000_123_456_789);
-        let packet = PacketInfo {
-            interface,
-            time,
-            wire_len: 30,
-            data,
-            comment,
-            flags: Some(1),
-        };
+        let packet = PacketInfo { interface, time, wire_len: 30, data, comment, flags: Some(1) };
         writer.write(&packet).unwrap();
     }
     writer.into_inner().unwrap();
@@ -208,14 +187,7 @@ fn tshark_reads_what_is_written() {
     let lines: Vec<Vec<&str>> = text.lines().map(|l| l.split('|').collect()).collect();
     assert_eq!(lines.len(), 3, "{text}");
     // Directions are printed in hex or not, by version.
-    let first = [
-        "1700000000.123456789",
-        "new: größer",
-        "0",
-        "30",
-        "53",
-        "veth0",
-    ];
+    let first = ["1700000000.123456789", "new: größer", "0", "30", "53", "veth0"];
     assert_eq!(lines[0][..6], first, "{text}");
     assert!(lines.iter().all(|l| l[6].ends_with('1')), "{text}");
     assert_eq!(lines[1][1..4], ["", "1", "29"], "{text}");
@@ -239,14 +211,7 @@ fn tcpdump_reads_what_is_written() {
     let interface = writer.interface_for(LinkType::RAW, 0).unwrap();
     let comment = Some("a comment that is not a multiple of four");
     writer
-        .write(&PacketInfo {
-            interface,
-            time,
-            wire_len: 30,
-            data: &DATAGRAM,
-            comment,
-            flags: None,
-        })
+        .write(&PacketInfo { interface, time, wire_len: 30, data: &DATAGRAM, comment, flags: None })
         .unwrap();
     writer.into_inner().unwrap();
 

@@ -4,8 +4,8 @@ mod common;
 
 use common::*;
 use fourtuple_capture::{
-    CaptureError, Cause, InterfaceInfo, LinkType, PacketInfo, PcapWriter, PcapngWriter, Precision,
-    SectionInfo, WriteError,
+    CaptureError, CaptureReader, Cause, InterfaceInfo, LinkType, PacketInfo, PcapWriter,
+    PcapngWriter, Precision, SectionInfo, WriteError,
 };
 use fourtuple_packet::Instant;
 use proptest::prelude::*;
@@ -23,14 +23,7 @@ struct Packet {
 fn packet() -> impl Strategy<Value = Packet> {
     let data = proptest::collection::vec(any::<u8>(), 0..100);
     let comment = proptest::option::of("\\PC{0,40}");
-    (
-        0..3_u32,
-        any::<u64>(),
-        any::<u32>(),
-        data,
-        comment,
-        proptest::option::of(any::<u32>()),
-    )
+    (0..3_u32, any::<u64>(), any::<u32>(), data, comment, proptest::option::of(any::<u32>()))
         .prop_map(|(interface, time, wire_len, data, comment, flags)| Packet {
             interface,
             time,
@@ -47,13 +40,7 @@ fn write_ng(packets: &[Packet], section: &SectionInfo<'_>) -> Vec<u8> {
     let mut writer = PcapngWriter::new(Vec::new(), section).unwrap();
     for link_type in LINK_TYPES {
         let link_type = LinkType(link_type);
-        writer
-            .add_interface(&InterfaceInfo {
-                link_type,
-                snaplen: 0,
-                name: Some("veth"),
-            })
-            .unwrap();
+        writer.add_interface(&InterfaceInfo { link_type, snaplen: 0, name: Some("veth") }).unwrap();
     }
     for p in packets {
         let packet = PacketInfo {
@@ -102,6 +89,52 @@ proptest! {
             prop_assert_eq!(got.time, Some(p.time % (1 << 61) / unit * unit));
             prop_assert_eq!((got.link_type, got.wire_len), (276, p.wire_len));
             prop_assert_eq!(&got.data, &p.data);
+        }
+    }
+
+    /// Batches deliver what single reads do, from whole and from damaged files, also where the buffer ends in a record.
+    #[test]
+    fn batches_are_single_reads(
+        packets in proptest::collection::vec(packet(), 0..20),
+        ng: bool,
+        flips in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
+        most in 1_usize..9,
+        repeat in prop_oneof![Just(1_usize), Just(200)],
+    ) {
+        let packets: Vec<_> = packets.iter().cycle().take(packets.len() * repeat).cloned().collect();
+        let mut file = match ng {
+            true => write_ng(&packets, &SectionInfo::default()),
+            false => write_pcap(&packets, Precision::Nanos),
+        };
+        for (at, change) in flips {
+            let at = at.index(file.len());
+            file[at] ^= change;
+        }
+        let open = || CaptureReader::from_reader("memory", std::io::Cursor::new(file.clone()));
+        let (Ok(mut single), Ok(mut batched)) = (open(), open()) else { return Ok(()) };
+        let keep = |r: &fourtuple_capture::Record<'_>| {
+            (r.number, r.offset, r.time, r.link_type, r.wire_len, r.data.to_vec(), r.flags)
+        };
+        loop {
+            match batched.next_batch(most) {
+                Some(Ok(batch)) => {
+                    prop_assert!((1..=most).contains(&batch.len()));
+                    for record in batch.records() {
+                        let one = single.next().expect("a record").expect("a record");
+                        prop_assert_eq!(keep(&record), keep(&one));
+                    }
+                }
+                Some(Err(e)) => {
+                    let one = single.next().expect("an error").expect_err("an error");
+                    prop_assert_eq!(e.to_string(), one.to_string());
+                    prop_assert!(batched.next_batch(most).is_none());
+                    break;
+                }
+                None => {
+                    prop_assert!(single.next().is_none());
+                    break;
+                }
+            }
         }
     }
 
@@ -185,27 +218,19 @@ fn start_of(starts: &[u64], cut: u64) -> u64 {
 #[test]
 fn a_cut_anywhere_delivers_what_is_before_and_names_the_right_byte() {
     let pcap = write_pcap_of(&[b"abc", b"", b"defgh"]);
-    for (file, mut starts) in [
-        (pcap, vec![0]),
-        (modified(), vec![0]),
-        (all_blocks(), block_starts(&all_blocks())),
-    ] {
+    for (file, mut starts) in
+        [(pcap, vec![0]), (modified(), vec![0]), (all_blocks(), block_starts(&all_blocks()))]
+    {
         let want = read_whole(&file);
         starts.extend(want.iter().map(|r| r.offset));
         starts.sort_unstable();
         // A cut between two things is not to be noticed, and the file header is one thing.
-        let clean: Vec<u64> = starts
-            .iter()
-            .copied()
-            .filter(|&s| s > 0)
-            .chain([file.len() as u64])
-            .collect();
+        let clean: Vec<u64> =
+            starts.iter().copied().filter(|&s| s > 0).chain([file.len() as u64]).collect();
         for cut in 8..=file.len() {
             let (all, error) = read(&file[..cut]);
             let cut = cut as u64;
-            let ends = want
-                .iter()
-                .map(|r| *clean.iter().find(|&&s| s > r.offset).unwrap());
+            let ends = want.iter().map(|r| *clean.iter().find(|&&s| s > r.offset).unwrap());
             let whole = want.iter().zip(ends).filter(|(_, end)| *end <= cut).count();
             assert_eq!(all, want[..whole], "cut at {cut}");
             match error {
@@ -234,9 +259,7 @@ fn says(error: &CaptureError) -> Vec<u64> {
 fn write_pcap_of(packets: &[&[u8]]) -> Vec<u8> {
     let mut writer = PcapWriter::new(Vec::new(), LinkType::RAW, 0, Precision::Micros).unwrap();
     for data in packets {
-        writer
-            .write(Instant::from_nanos(1), data.len() as u32, data)
-            .unwrap();
+        writer.write(Instant::from_nanos(1), data.len() as u32, data).unwrap();
     }
     writer.into_inner().unwrap()
 }
@@ -266,11 +289,7 @@ fn long_comments_are_cut_between_characters() {
         let all = read_whole(&write_ng(&[packet], &SectionInfo::default()));
         let got = all[0].comment.as_deref().unwrap();
         assert!(comment.starts_with(got));
-        assert!(
-            got.len() <= 65_535 && got.len() > 65_535 - 3,
-            "{}",
-            got.len()
-        );
+        assert!(got.len() <= 65_535 && got.len() > 65_535 - 3, "{}", got.len());
         assert_eq!(all[0].flags, Some(1));
     }
 }
@@ -285,16 +304,9 @@ fn what_does_not_fit_is_not_written() {
     ));
     assert!(matches!(
         pcap.write(late, 1, b"1"),
-        Err(WriteError::TimeOutOfRange {
-            seconds: 0x1_0000_0000
-        })
+        Err(WriteError::TimeOutOfRange { seconds: 0x1_0000_0000 })
     ));
-    pcap.write(
-        Instant::from_nanos((1 << 32) * 1_000_000_000 - 1),
-        4,
-        b"1234",
-    )
-    .unwrap();
+    pcap.write(Instant::from_nanos((1 << 32) * 1_000_000_000 - 1), 4, b"1234").unwrap();
     let all = read_whole(&pcap.into_inner().unwrap());
     assert_eq!((all.len(), all[0].data.as_slice()), (1, &b"1234"[..]));
 
@@ -318,17 +330,11 @@ fn what_does_not_fit_is_not_written() {
     ));
     assert!(matches!(
         ng.write(&packet(any, &huge)),
-        Err(WriteError::TooLong {
-            len: 262_145,
-            limit: 262_144
-        })
+        Err(WriteError::TooLong { len: 262_145, limit: 262_144 })
     ));
     assert!(matches!(
         ng.write(&packet(2, b"1")),
-        Err(WriteError::UndefinedInterface {
-            interface: 2,
-            added: 2
-        })
+        Err(WriteError::UndefinedInterface { interface: 2, added: 2 })
     ));
     ng.write(&packet(any, &huge[1..])).unwrap();
     let all = read_whole(&ng.into_inner().unwrap());

@@ -126,30 +126,34 @@ pub enum Proto {
 }
 
 /// A connection.
+///
+/// The order of fields is that of use: what decides whether a packet belongs here, then what every packet changes, then
+/// what only the first and the last packet touch. Entries begin on cache lines.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Connection {
-    pub(crate) serial: u64,
     pub(crate) tuples: [Tuple; 2],
-    /// Hashes under which the two tuples stand in the table.
-    pub(crate) hashes: [u32; 2],
-    pub(crate) zone: Zone,
     pub(crate) net: u32,
+    pub(crate) zone: Zone,
     pub(crate) status: Status,
-    pub(crate) mark: u32,
+    pub(crate) events: EventBits,
+    /// True iff original and reply tuple are the same: then every packet counts as a reply.
+    pub(crate) mirrored: bool,
+    pub(crate) acct: bool,
+    pub(crate) timestamp: bool,
+    pub(crate) serial: u64,
     /// The time-out as last set; counts from confirmation for a connection that is not confirmed.
     pub(crate) timeout: Span,
     /// End of life of a confirmed connection.
     pub(crate) expires: Instant,
     /// When the timer wheel will look at this entry: at or before `expires`.
     pub(crate) armed: Instant,
-    pub(crate) start: Instant,
-    pub(crate) timestamp: bool,
-    pub(crate) acct: bool,
-    /// True iff original and reply tuple are the same: then every packet counts as a reply.
-    pub(crate) mirrored: bool,
-    pub(crate) events: EventBits,
     pub(crate) counters: [Counters; 2],
     pub(crate) proto: Proto,
+    pub(crate) mark: u32,
+    /// Hashes under which the two tuples stand in the table.
+    pub(crate) hashes: [u32; 2],
+    pub(crate) start: Instant,
 }
 
 impl Connection {
@@ -224,6 +228,11 @@ impl Connection {
     /// Expired entries are never found (`nf_ct_is_expired`).
     pub(crate) fn is_expired(&self, now: Instant) -> bool {
         self.expires <= now
+    }
+
+    /// True iff the timers would look at this entry too late.
+    pub(crate) fn needs_rearm(&self) -> bool {
+        self.expires < self.armed
     }
 
     /// Sets the time-out, from now on for a confirmed entry (`nf_ct_refresh`).

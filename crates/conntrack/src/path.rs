@@ -111,18 +111,20 @@ impl ReceivePath {
         frames: &[Frame<'_>],
         mut sink: impl FnMut(&Self, &Frame<'_>, Verdict),
     ) {
+        let context = self.context(true);
         for batch in frames.chunks(BATCH) {
             let mut staged: [Option<Staged<'_>>; BATCH] = [const { None }; BATCH];
             for (frame, stage) in batch.iter().zip(&mut staged) {
-                *stage = self.stage(frame);
+                *stage = self.stage(frame, &context);
             }
-            for prepared in staged.iter().flatten().filter_map(|s| s.prepared.as_ref()) {
-                self.conntrack.prefetch(prepared);
+            for stage in staged.iter_mut().flatten() {
+                if let Some(prepared) = &mut stage.prepared {
+                    self.conntrack.prefetch(prepared);
+                }
             }
             for (frame, stage) in batch.iter().zip(&staged) {
                 let verdict = match stage {
                     Some(Staged { packet, prepared }) => {
-                        let context = self.context(true);
                         let verdict =
                             self.conntrack.track_prepared(frame.now, packet, &context, *prepared);
                         self.counted(verdict)
@@ -135,7 +137,8 @@ impl ReceivePath {
     }
 
     /// Parses a frame as far as it is an ordinary packet; `None` for everything that takes another way.
-    fn stage<'a>(&mut self, frame: &Frame<'a>) -> Option<Staged<'a>> {
+    #[inline]
+    fn stage<'a>(&mut self, frame: &Frame<'a>, context: &Context) -> Option<Staged<'a>> {
         let wire_len = self.wire_len(frame.data, frame.wire_len);
         let inner = decapsulate(frame.link, frame.data, wire_len).ok()?;
         if inner.mpls_labels > 0 && !self.options.mpls {
@@ -145,8 +148,7 @@ impl ReceivePath {
         if packet.fragment.is_some() {
             return None;
         }
-        let context = self.context(true);
-        let prepared = self.conntrack.prepare(&packet, &context);
+        let prepared = self.conntrack.prepare(&packet, context);
         Some(Staged { packet, prepared })
     }
 

@@ -73,12 +73,31 @@ impl Store {
         self.index.prefetch(hash);
     }
 
-    /// Asks the memory for the entry that stands under `hash`, if one does.
+    /// Asks the memory for the entry that stands under `hash`, if one does, and names its node.
     #[inline]
-    pub(crate) fn prefetch_entry(&self, hash: u32) {
-        if let Some(found) = self.index.find(hash, |_| true) {
-            self.slab.prefetch(of_node(found).0);
-        }
+    pub(crate) fn prefetch_entry(&self, hash: u32) -> Option<u32> {
+        let found = self.index.find(hash, |_| true)?;
+        self.slab.prefetch(of_node(found).0);
+        Some(found)
+    }
+
+    /// The entry of a node that [`prefetch_entry`](Self::prefetch_entry) named a while ago, if it has `tuple` in the
+    /// zone id for the original direction: then [`find`](Self::find) would return the same, since no two confirmed
+    /// entries share a key.
+    #[inline]
+    pub(crate) fn still_at(
+        &self,
+        now: Instant,
+        named: u32,
+        tuple: &Tuple,
+        zone: Zone,
+        net: u32,
+    ) -> Option<Place> {
+        let (slot, direction) = of_node(named);
+        let conn = self.slab.get(slot)?;
+        let zone = zone.id_for(Direction::Original);
+        let same = conn.status.has(Status::CONFIRMED) && is_key(conn, direction, tuple, zone, net);
+        same.then(|| place(slot, direction, conn, now))
     }
 
     /// The entry that has `tuple`, looked up in the zone as the kernel does: under the id for the original direction,
@@ -117,10 +136,7 @@ impl Store {
             slab.get(slot).is_some_and(|c| is_key(c, direction, tuple, zone, net))
         })?;
         let (slot, direction) = of_node(found);
-        let conn = &self[slot];
-        // With both tuples equal the reply node is the one in front.
-        let direction = if conn.mirrored { Direction::Reply } else { direction };
-        Some(Place { slot, direction, expired: conn.is_expired(now) })
+        Some(place(slot, direction, &self[slot], now))
     }
 
     /// Adds an unconfirmed entry; `None` if there are no more slot numbers.
@@ -201,16 +217,14 @@ impl Store {
         Some(conn)
     }
 
-    /// Tells the timers if an entry's end has moved forward. One that has moved back is found out when its old time
+    /// Tells the timers that an entry's end has moved forward. One that has moved back is found out when its old time
     /// comes, so that a packet's refresh touches nothing but its own entry.
-    #[inline]
+    #[cold]
     pub(crate) fn rearm(&mut self, slot: u32) {
         let conn = &mut self[slot];
-        if conn.expires < conn.armed {
-            conn.armed = conn.expires;
-            let expires = conn.expires;
-            self.arm(slot, expires);
-        }
+        conn.armed = conn.expires;
+        let expires = conn.expires;
+        self.arm(slot, expires);
     }
 
     /// Gathers entries whose time is up at `now`, at most `budget`; true iff some may be left.
@@ -339,6 +353,12 @@ fn probed(e: &InsertError) -> u32 {
         // The greatest size is reached: whatever was looked at, there is no place.
         _ => 0,
     }
+}
+
+fn place(slot: u32, direction: Direction, conn: &Connection, now: Instant) -> Place {
+    // With both tuples equal the reply node is the one in front.
+    let direction = if conn.mirrored { Direction::Reply } else { direction };
+    Place { slot, direction, expired: conn.is_expired(now) }
 }
 
 fn is_key(c: &Connection, direction: Direction, tuple: &Tuple, zone: u16, net: u32) -> bool {

@@ -82,6 +82,8 @@ impl Handled {
 pub struct Prepared {
     tuple: Tuple,
     hash: u32,
+    /// Where the second stage saw an entry.
+    node: Option<u32>,
 }
 
 /// The outcome of [`Conntrack::receive`]: to be given to [`Conntrack::confirm`] when the packet has passed all rules, or
@@ -163,10 +165,12 @@ impl Conntrack {
             let (reason, detail) = no_tuple(packet);
             return Received::without_entry(self.invalid(reason, detail, None));
         };
-        let Prepared { tuple, hash } = prepared;
+        let Prepared { tuple, hash, node } = prepared;
+        let (zone, net) = (context.zone, context.net);
+        let mut named = node.and_then(|n| self.store.still_at(now, n, &tuple, zone, net));
         let mut reopened = false;
         loop {
-            match self.store.find(now, hash, &tuple, context.zone, context.net) {
+            match named.take().or_else(|| self.store.find(now, hash, &tuple, zone, net)) {
                 Some(place) if place.expired => self.end(place.slot, EndReason::Timeout),
                 Some(place) => match self.existing(now, packet, context, place) {
                     Some(received) => return received,
@@ -212,13 +216,13 @@ impl Conntrack {
         let tuple = Tuple::of(packet)?;
         let hash = self.store.hash(&tuple, context.zone, context.net);
         self.store.prefetch_place(hash);
-        Some(Prepared { tuple, hash })
+        Some(Prepared { tuple, hash, node: None })
     }
 
     /// Second stage, when the place may have arrived: the memory is asked for the connection.
     #[inline]
-    pub fn prefetch(&self, prepared: &Prepared) {
-        self.store.prefetch_entry(prepared.hash);
+    pub fn prefetch(&self, prepared: &mut Prepared) {
+        prepared.node = self.store.prefetch_entry(prepared.hash);
     }
 
     /// Last stage: [`track`](Self::track) with what [`prepare`](Self::prepare) returned for the same packet and
@@ -231,6 +235,9 @@ impl Conntrack {
         prepared: Option<Prepared>,
     ) -> Verdict {
         let mut received = self.receive_prepared(now, packet, context, prepared);
+        if received.slot.is_none() {
+            return received.verdict;
+        }
         received.fresh = true;
         self.confirm(received)
     }
@@ -440,6 +447,7 @@ impl Conntrack {
     }
 
     /// A packet whose tuple is in the table; `None` if it ended the entry and is to start over.
+    #[inline]
     fn existing(
         &mut self,
         now: Instant,
@@ -449,17 +457,20 @@ impl Conntrack {
     ) -> Option<Received> {
         let Place { slot, direction, .. } = place;
         let hook = Hook { settings: &self.settings, now, direction, len: packet.len };
-        let id = self.store.id(slot);
         let conn = &mut self.store[slot];
+        let id = ConnId { slot, serial: conn.serial };
         let (seen_reply, state) = (conn.status.has(Status::SEEN_REPLY), conn.tcp_state());
         let handled = match check_header(hook.settings, context.verify, packet) {
             Ok(()) => dispatch(&hook, conn, packet),
             Err(handled) => handled,
         };
+        let rearm = conn.needs_rearm();
         let (note, ended) = match handled {
             Handled::Accept { note, ended } => (note, ended),
             Handled::Invalid(reason, detail) => {
-                self.store.rearm(slot);
+                if rearm {
+                    self.store.rearm(slot);
+                }
                 let verdict = self.invalid(reason, detail, Some(id));
                 return Some(Received::without_entry(verdict));
             }
@@ -480,8 +491,12 @@ impl Conntrack {
             self.end(slot, EndReason::Reset);
             return Some(Received::without_entry(verdict));
         }
-        self.store.rearm(slot);
-        Some(Received { verdict, slot: Some(slot), unconfirmed: false, fresh: false })
+        // The usual packet leaves nothing to do for `confirm`.
+        let slot_to_finish = (conn.events != EventBits::default()).then_some(slot);
+        if rearm {
+            self.store.rearm(slot);
+        }
+        Some(Received { verdict, slot: slot_to_finish, unconfirmed: false, fresh: false })
     }
 
     /// The first packet of a tuple.

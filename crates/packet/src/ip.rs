@@ -53,9 +53,9 @@ pub struct Fragment {
     /// True iff more fragments follow.
     pub more: bool,
     /// IPv6: offset of the fragment header from the start of the packet. IPv4: 0.
-    pub header_at: usize,
+    pub header_at: u32,
     /// IPv6: offset, from the start of the packet, of the "next header" byte that names the fragment header. IPv4: 0.
-    pub chain_at: usize,
+    pub chain_at: u32,
 }
 
 /// One IP packet, parsed: addresses, lengths, and what connection tracking asks of its transport header.
@@ -162,6 +162,7 @@ impl<'a> Packet<'a> {
         }
     }
 
+    #[inline]
     fn parse_v4(bytes: &'a [u8], wire_len: u32) -> Result<Self, IpError> {
         let kept = bytes.len() as u32;
         if wire_len < 20 {
@@ -413,8 +414,8 @@ pub(crate) fn walk_from(bytes: &[u8], len: u32, first: u8, at: usize, chain_at: 
                     id: u32::from_be_bytes([i0, i1, i2, i3]),
                     offset,
                     more: low & 1 != 0,
-                    header_at: at,
-                    chain_at,
+                    header_at: at as u32,
+                    chain_at: chain_at as u32,
                 };
                 fragment.get_or_insert(f);
                 last_fragment = Some(f);

@@ -84,14 +84,15 @@ impl Reassembler {
         };
         self.counters.fragments += 1;
         let kept = packet.bytes;
+        let header_at = fragment.header_at as usize;
         let (rules, header_end, payload_at) = match packet.family {
             Family::V4 => (Rules::V4, packet.l4_offset, packet.l4_offset),
             Family::V6 => {
-                if let Some(reason) = passes(packet, fragment.header_at) {
+                if let Some(reason) = passes(packet, header_at) {
                     self.counters.passed += 1;
                     return Outcome::PassThrough(reason);
                 }
-                (Rules::V6, fragment.header_at, fragment.header_at + 8)
+                (Rules::V6, header_at, header_at + 8)
             }
         };
         let piece = Piece {
@@ -100,10 +101,10 @@ impl Reassembler {
             more: fragment.more,
             header: &kept[..header_end],
             payload: kept.get(payload_at..).unwrap_or(&[]),
-            chain_at: fragment.chain_at,
+            chain_at: fragment.chain_at as usize,
             next: match packet.family {
                 Family::V4 => packet.protocol,
-                Family::V6 => kept[fragment.header_at],
+                Family::V6 => kept[header_at],
             },
             packet_len: packet.len,
         };

@@ -21,3 +21,30 @@ pub(crate) fn prefetch<T>(value: &T) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = value;
 }
+
+/// Memory below this size is left alone: huge pages are for tables that the address cache cannot hold.
+const WORTHWHILE: usize = 4 << 20;
+
+/// Asks the operating system to back the memory of `vec`, filled or not, with huge pages, so that a look-up in a large
+/// table does not also miss the cache of addresses. Only a wish: nothing depends on it.
+pub(crate) fn ask_for_huge_pages<T>(vec: &alloc::vec::Vec<T>) {
+    let bytes = vec.capacity() * size_of::<T>();
+    if bytes < WORTHWHILE {
+        return;
+    }
+    #[cfg(all(target_os = "linux", feature = "huge-pages"))]
+    {
+        const PAGE: usize = 4096;
+        let start = vec.as_ptr().cast::<u8>();
+        let skip = start.align_offset(PAGE);
+        let whole = bytes.saturating_sub(skip) / PAGE * PAGE;
+        // SAFETY: `skip + whole` is at most the capacity of the vector, so the range is part of its allocation; this
+        // advice changes which pages back the range, never what is in it.
+        #[allow(unsafe_code)]
+        unsafe {
+            let range = start.add(skip).cast_mut().cast();
+            // Refused where the kernel has no transparent huge pages: then the usual ones serve.
+            let _ = rustix::mm::madvise(range, whole, rustix::mm::Advice::LinuxHugepage);
+        }
+    }
+}

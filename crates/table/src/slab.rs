@@ -1,11 +1,11 @@
 //! Type-stable slots: where entries live, and whose numbers the index and the wheel hold.
 
 use alloc::vec::Vec;
-use core::{error, fmt, slice};
+use core::{error, fmt};
 
 /// Entries of a chunk. Chunks are allocated whole and never moved or freed.
 const CHUNK: usize = 1 << CHUNK_BITS;
-const CHUNK_BITS: u32 = 12;
+const CHUNK_BITS: u32 = 14;
 /// End of the free list. Also the number of slots that there can be, so no slot has it as number.
 const NONE: u32 = u32::MAX;
 
@@ -37,21 +37,39 @@ impl<T> fmt::Display for Full<T> {
 impl<T> error::Error for Full<T> {}
 
 #[derive(Debug)]
-struct Slot<T> {
-    generation: u32,
-    state: State<T>,
-}
-
-#[derive(Debug)]
 enum State<T> {
     /// With the next free slot.
     Free(u32),
     Taken(T),
 }
 
+/// Slots side by side. Generations lie apart from the entries, so that entries of whole cache lines stay on whole cache
+/// lines; who looks an entry up by its number does not touch them.
+#[derive(Debug)]
+struct Chunk<T> {
+    slots: Vec<State<T>>,
+    generations: Vec<u32>,
+}
+
+impl<T> Chunk<T> {
+    fn new() -> Self {
+        Self { slots: Vec::with_capacity(CHUNK), generations: Vec::with_capacity(CHUNK) }
+    }
+
+    fn push(&mut self, value: T) {
+        self.slots.push(State::Taken(value));
+        self.generations.push(0);
+    }
+
+    fn memory(&self) -> usize {
+        self.slots.capacity() * size_of::<State<T>>()
+            + self.generations.capacity() * size_of::<u32>()
+    }
+}
+
 /// Slots of one type, found by number, recycled last in first out.
 ///
-/// Memory grows by chunks of 4096 slots: no entry ever moves, no growth needs the old and the new
+/// Memory grows by chunks of 16,384 slots: no entry ever moves, no growth needs the old and the new
 /// memory at once, and each insertion does a bounded amount of work. Slots are not given back to
 /// the system before the slab is dropped, and never hold another type.
 ///
@@ -69,7 +87,7 @@ enum State<T> {
 #[derive(Debug)]
 pub struct Slab<T> {
     /// Every chunk but the last is full to its capacity.
-    chunks: Vec<Vec<Slot<T>>>,
+    chunks: Vec<Chunk<T>>,
     /// Slots made so far, free or taken.
     made: u32,
     free: u32,
@@ -105,27 +123,28 @@ impl<T> Slab<T> {
             return Err(Full(value));
         }
         let head = self.free;
-        if let Some(slot) = self.slot_mut(head) {
-            let next = match slot.state {
-                State::Free(next) => next,
-                State::Taken(_) => unreachable_list_end(),
+        if let Some(state) = self.state_mut(head) {
+            let State::Free(next) = *state else {
+                unreachable!("a taken slot on the free list");
             };
-            slot.state = State::Taken(value);
-            let generation = slot.generation;
+            *state = State::Taken(value);
             self.free = next;
             self.len += 1;
-            return Ok(SlotId { index: head, generation });
+            return Ok(SlotId { index: head, generation: self.generation(head) });
         }
         let index = self.made;
         if index == NONE {
             return Err(Full(value));
         }
-        let slot = Slot { generation: 0, state: State::Taken(value) };
         match self.chunks.last_mut() {
-            Some(chunk) if chunk.len() < CHUNK => chunk.push(slot),
+            Some(chunk) if chunk.slots.len() < CHUNK => chunk.push(value),
             _ => {
-                let mut chunk = Vec::with_capacity(CHUNK);
-                chunk.push(slot);
+                let mut chunk = Chunk::new();
+                // A small table would not fill one.
+                if !self.chunks.is_empty() {
+                    crate::memory::ask_for_huge_pages(&chunk.slots);
+                }
+                chunk.push(value);
                 self.chunks.push(chunk);
             }
         }
@@ -137,14 +156,16 @@ impl<T> Slab<T> {
     /// Takes the entry out of slot `index`, if there is one, and ends its generation.
     pub fn remove(&mut self, index: u32) -> Option<T> {
         let free = self.free;
-        let slot = self.slot_mut(index)?;
-        if let State::Free(_) = slot.state {
+        let state = self.state_mut(index)?;
+        if let State::Free(_) = state {
             return None;
         }
-        slot.generation = slot.generation.wrapping_add(1);
-        let State::Taken(value) = core::mem::replace(&mut slot.state, State::Free(free)) else {
+        let State::Taken(value) = core::mem::replace(state, State::Free(free)) else {
             return None;
         };
+        let chunk = &mut self.chunks[(index >> CHUNK_BITS) as usize];
+        let generation = &mut chunk.generations[index as usize % CHUNK];
+        *generation = generation.wrapping_add(1);
         self.free = index;
         self.len -= 1;
         Some(value)
@@ -160,13 +181,13 @@ impl<T> Slab<T> {
     #[inline]
     #[must_use]
     pub fn get(&self, index: u32) -> Option<&T> {
-        self.slot(index)?.value()
+        self.state(index)?.value()
     }
 
     /// The entry in slot `index`, to change.
     #[inline]
     pub fn get_mut(&mut self, index: u32) -> Option<&mut T> {
-        match &mut self.slot_mut(index)?.state {
+        match self.state_mut(index)? {
             State::Taken(value) => Some(value),
             State::Free(_) => None,
         }
@@ -177,8 +198,8 @@ impl<T> Slab<T> {
     #[inline]
     #[must_use]
     pub fn get_by_id(&self, id: SlotId) -> Option<&T> {
-        let slot = self.slot(id.index)?;
-        if slot.generation == id.generation { slot.value() } else { None }
+        let value = self.get(id.index)?;
+        (self.generation(id.index) == id.generation).then_some(value)
     }
 
     /// As [`get_by_id`](Self::get_by_id), to change.
@@ -191,17 +212,16 @@ impl<T> Slab<T> {
     /// Asks the memory for slot `index`, so that [`get`](Self::get) some 100 ns later does not wait.
     #[inline]
     pub fn prefetch(&self, index: u32) {
-        if let Some(slot) = self.slot(index) {
-            crate::memory::prefetch(slot);
+        if let Some(state) = self.state(index) {
+            crate::memory::prefetch(state);
         }
     }
 
     /// Slot number with current generation, if slot `index` is taken.
     #[must_use]
     pub fn id(&self, index: u32) -> Option<SlotId> {
-        let slot = self.slot(index)?;
-        slot.value()?;
-        Some(SlotId { index, generation: slot.generation })
+        self.get(index)?;
+        Some(SlotId { index, generation: self.generation(index) })
     }
 
     /// Entries in the slab.
@@ -225,40 +245,38 @@ impl<T> Slab<T> {
     /// Bytes allocated for slots, without what the entries own themselves.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let chunks: usize = self.chunks.iter().map(|c| c.capacity() * size_of::<Slot<T>>()).sum();
-        chunks + self.chunks.capacity() * size_of::<Vec<Slot<T>>>()
+        let chunks: usize = self.chunks.iter().map(Chunk::memory).sum();
+        chunks + self.chunks.capacity() * size_of::<Chunk<T>>()
     }
 
     /// All entries with their ids, by slot number.
     #[must_use]
     pub fn iter(&self) -> Iter<'_, T> {
-        Iter { chunks: self.chunks.iter(), slots: [].iter(), next: 0, left: self.len as usize }
+        Iter { slab: self, next: 0, left: self.len as usize }
     }
 
     #[inline]
-    fn slot(&self, index: u32) -> Option<&Slot<T>> {
-        self.chunks.get((index >> CHUNK_BITS) as usize)?.get(index as usize % CHUNK)
+    fn state(&self, index: u32) -> Option<&State<T>> {
+        self.chunks.get((index >> CHUNK_BITS) as usize)?.slots.get(index as usize % CHUNK)
     }
 
     #[inline]
-    fn slot_mut(&mut self, index: u32) -> Option<&mut Slot<T>> {
-        self.chunks.get_mut((index >> CHUNK_BITS) as usize)?.get_mut(index as usize % CHUNK)
+    fn state_mut(&mut self, index: u32) -> Option<&mut State<T>> {
+        self.chunks.get_mut((index >> CHUNK_BITS) as usize)?.slots.get_mut(index as usize % CHUNK)
+    }
+
+    /// The generation of a slot that was made.
+    fn generation(&self, index: u32) -> u32 {
+        self.chunks[(index >> CHUNK_BITS) as usize].generations[index as usize % CHUNK]
     }
 }
 
-/// A taken slot on the free list would be a fault of this file. Ending the list there loses slots
-/// and nothing else.
-fn unreachable_list_end() -> u32 {
-    debug_assert!(false, "a taken slot on the free list");
-    NONE
-}
-
-impl<T> Slot<T> {
+impl<T> State<T> {
     #[inline]
     fn value(&self) -> Option<&T> {
-        match &self.state {
-            State::Taken(value) => Some(value),
-            State::Free(_) => None,
+        match self {
+            Self::Taken(value) => Some(value),
+            Self::Free(_) => None,
         }
     }
 }
@@ -266,8 +284,7 @@ impl<T> Slot<T> {
 /// Iterator over the entries of a [`Slab`].
 #[derive(Debug)]
 pub struct Iter<'a, T> {
-    chunks: slice::Iter<'a, Vec<Slot<T>>>,
-    slots: slice::Iter<'a, Slot<T>>,
+    slab: &'a Slab<T>,
     next: u32,
     left: usize,
 }
@@ -276,18 +293,15 @@ impl<'a, T> Iterator for Iter<'a, T> {
     type Item = (SlotId, &'a T);
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let Some(slot) = self.slots.next() else {
-                self.slots = self.chunks.next()?.iter();
-                continue;
-            };
+        while self.left > 0 {
             let index = self.next;
             self.next = index.saturating_add(1);
-            if let Some(value) = slot.value() {
+            if let Some(value) = self.slab.get(index) {
                 self.left -= 1;
-                return Some((SlotId { index, generation: slot.generation }, value));
+                return Some((SlotId { index, generation: self.slab.generation(index) }, value));
             }
         }
+        None
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -9,19 +9,11 @@ use fourtuple_capture::{CaptureError, CaptureReader};
 pub(crate) type Big = bool;
 
 pub(crate) fn u16b(big: Big, n: u16) -> [u8; 2] {
-    if big {
-        n.to_be_bytes()
-    } else {
-        n.to_le_bytes()
-    }
+    if big { n.to_be_bytes() } else { n.to_le_bytes() }
 }
 
 pub(crate) fn u32b(big: Big, n: u32) -> [u8; 4] {
-    if big {
-        n.to_be_bytes()
-    } else {
-        n.to_le_bytes()
-    }
+    if big { n.to_be_bytes() } else { n.to_le_bytes() }
 }
 
 pub(crate) fn pcap_header(
@@ -100,13 +92,7 @@ pub(crate) fn epb(
     options: &[u8],
 ) -> Vec<u8> {
     let mut body = Vec::new();
-    for n in [
-        interface,
-        (units >> 32) as u32,
-        units as u32,
-        data.len() as u32,
-        wire_len,
-    ] {
+    for n in [interface, (units >> 32) as u32, units as u32, data.len() as u32, wire_len] {
         body.extend(u32b(big, n));
     }
     body.extend(data);
@@ -125,12 +111,7 @@ pub(crate) fn obsolete(
     let mut body = Vec::new();
     body.extend(u16b(big, interface));
     body.extend(u16b(big, 0xffff));
-    for n in [
-        (units >> 32) as u32,
-        units as u32,
-        data.len() as u32,
-        wire_len,
-    ] {
+    for n in [(units >> 32) as u32, units as u32, data.len() as u32, wire_len] {
         body.extend(u32b(big, n));
     }
     body.extend(data);

@@ -12,7 +12,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::lanes::{holding, holds, is_full};
+use super::lanes::{holding, is_full};
 
 /// Entries of a bucket: words of one 64-byte cache line.
 pub(super) const LANES: usize = 8;
@@ -57,6 +57,7 @@ impl Table {
     pub(super) fn new(buckets: usize) -> Self {
         debug_assert!(buckets.is_power_of_two());
         let words = vec![0u64; buckets * LANES + (LANES - 1)];
+        crate::memory::ask_for_huge_pages(&words);
         let misaligned = words.as_ptr() as usize % LINE;
         let offset = (LINE - misaligned) % LINE / size_of::<u64>();
         Self { words, offset, live: buckets, shift: 32 - buckets.trailing_zeros() }
@@ -119,7 +120,7 @@ impl Table {
         let mut at = self.start(hash);
         for _ in 0..self.live {
             let bucket = self.bucket(at)?;
-            let mut left = if holds(bucket, hash) { holding(bucket, hash) } else { 0 };
+            let mut left = holding(bucket, hash);
             while left != 0 {
                 let lane = left.trailing_zeros() as usize % LANES;
                 if let Some((_, slot)) = entry(bucket[lane])
