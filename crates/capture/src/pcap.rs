@@ -122,31 +122,49 @@ impl Pcap {
         }
         let offset = input.offset();
         let at = input.take(self.header + len) + self.header;
-        // Below 2^32 * (10^9 + 1000), which 64 bits hold.
-        let nanos = u64::from(seconds) * 1_000_000_000
-            + u64::from(fraction) * u64::from(self.nanos_per_unit);
-        Ok(Some(Located {
+        let nanos = self.nanos(seconds, fraction);
+        Ok(Some(self.located(offset, nanos, original, at, len)))
+    }
+
+    /// Takes records that the buffer holds whole, until there are `most` in all.
+    pub(crate) fn buffered(&self, input: &mut Input, most: usize, located: &mut Vec<Located>) {
+        let mut offset = input.offset();
+        while located.len() < most {
+            let b = input.bytes();
+            if b.len() < self.header {
+                return;
+            }
+            let (captured, original) = self.sort(self.order.u32(b, 8), self.order.u32(b, 12));
+            let len = captured as usize;
+            if captured > self.limit || b.len() - self.header < len {
+                return;
+            }
+            let nanos = self.nanos(self.order.u32(b, 0), self.order.u32(b, 4));
+            let at = input.take(self.header + len) + self.header;
+            located.push(self.located(offset, nanos, original, at, len));
+            offset += (self.header + len) as u64;
+        }
+    }
+
+    /// Below 2^32 * (10^9 + 1000), which 64 bits hold.
+    #[inline]
+    fn nanos(&self, seconds: u32, fraction: u32) -> u64 {
+        u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * u64::from(self.nanos_per_unit)
+    }
+
+    #[inline]
+    fn located(&self, offset: u64, nanos: u64, wire_len: u32, at: usize, len: usize) -> Located {
+        Located {
             offset,
             time: Some(Instant::from_nanos(nanos)),
             interface: 0,
             link_type: self.interface.link_type,
-            wire_len: original,
+            wire_len,
             at,
             len,
             options_at: at,
             options_len: 0,
-        }))
-    }
-
-    /// True iff the buffer holds the whole next record.
-    #[inline]
-    pub(crate) fn is_buffered(&self, input: &Input) -> bool {
-        let b = input.bytes();
-        if b.len() < self.header {
-            return false;
         }
-        let (captured, _) = self.sort(self.order.u32(b, 8), self.order.u32(b, 12));
-        captured <= self.limit && b.len() >= self.header + captured as usize
     }
 
     #[inline]

@@ -202,6 +202,11 @@ impl CaptureReader {
                     return Some(Ok(Batch { reader: self, first }));
                 }
             }
+            if let Parser::Pcap(pcap) = &self.parser {
+                pcap.buffered(&mut self.input, most, &mut self.located);
+                self.records = first + self.located.len() as u64 - 1;
+                return Some(Ok(Batch { reader: self, first }));
+            }
             // Only a record that is there whole: to read on would move the ones before it.
             if self.located.len() >= most || !self.is_buffered() {
                 return Some(Ok(Batch { reader: self, first }));
@@ -212,7 +217,7 @@ impl CaptureReader {
     /// True iff the next thing in the file is a record, and the buffer holds all of it.
     fn is_buffered(&self) -> bool {
         match &self.parser {
-            Parser::Pcap(pcap) => pcap.is_buffered(&self.input),
+            Parser::Pcap(_) => false,
             Parser::Ng(ng) => ng.is_buffered(&self.input),
         }
     }

@@ -29,6 +29,6 @@ pub use path::{CutPackets, Frame, PathOptions, ReceivePath};
 pub use reason::{Reason, VerdictKind};
 pub use settings::{Seconds, SettingError, SettingInfo, Settings};
 pub use tcp::{Kind, Side, SideFlags, TcpState, TcpTrack};
-pub use track::{Conntrack, Context, Prepared, Received, Stats};
+pub use track::{Conntrack, Context, Received, Stats};
 pub use tuple::{Direction, Tuple, Zone, ZoneDirs, ip, protocol_name};
 pub use verdict::{Change, Detail, Verdict};

@@ -2,13 +2,13 @@
 //! reassembly, tracking.
 
 use fourtuple_packet::{
-    FragmentError, Instant, IpError, Limits, LinkError, LinkType, Outcome, Packet, Reassembler,
-    decapsulate,
+    FragmentError, Instant, IpError, L4, L4Error, Limits, LinkError, LinkType, Outcome, Packet,
+    Reassembler, decapsulate,
 };
 
 use crate::reason::{Reason, VerdictKind};
 use crate::settings::Settings;
-use crate::track::{Conntrack, Context, Prepared};
+use crate::track::{Conntrack, Context, Hint};
 use crate::tuple::Zone;
 use crate::verdict::{Detail, Verdict};
 
@@ -52,12 +52,6 @@ pub struct Frame<'a> {
 /// enough to stay in the first-level cache.
 const BATCH: usize = 16;
 
-/// An ordinary packet of a batch.
-struct Staged<'a> {
-    packet: Packet<'a>,
-    prepared: Option<Prepared>,
-}
-
 /// A host's receive path with a tracker at its end.
 #[derive(Debug)]
 pub struct ReceivePath {
@@ -76,12 +70,18 @@ impl ReceivePath {
 
     /// Takes a frame of `wire_len` bytes, of which `data` was captured, and says what Linux would.
     pub fn frame(&mut self, now: Instant, link: LinkType, data: &[u8], wire_len: u32) -> Verdict {
+        self.frame_hinted(&Frame { now, link, data, wire_len }, None)
+    }
+
+    #[inline]
+    fn frame_hinted(&mut self, frame: &Frame<'_>, hint: Option<Hint>) -> Verdict {
+        let Frame { now, link, data, wire_len } = *frame;
         let wire_len = self.wire_len(data, wire_len);
         let verdict = match decapsulate(link, data, wire_len) {
             Ok(inner) if inner.mpls_labels > 0 && !self.options.mpls => {
                 skipped(Reason::Mpls, Detail::None)
             }
-            Ok(inner) => return self.ip(now, inner.bytes, inner.wire_len),
+            Ok(inner) => return self.ip_hinted(now, inner.bytes, inner.wire_len, hint),
             Err(e) => skipped(link_reason(e), Detail::Link(e)),
         };
         self.conntrack.advance(now);
@@ -90,11 +90,22 @@ impl ReceivePath {
 
     /// Takes an IP packet of `wire_len` bytes (link-layer padding may be included), of which `data` was captured.
     pub fn ip(&mut self, now: Instant, data: &[u8], wire_len: u32) -> Verdict {
+        self.ip_hinted(now, data, wire_len, None)
+    }
+
+    #[inline]
+    fn ip_hinted(
+        &mut self,
+        now: Instant,
+        data: &[u8],
+        wire_len: u32,
+        hint: Option<Hint>,
+    ) -> Verdict {
         let verdict = match Packet::parse(data, wire_len) {
-            Ok(packet) if packet.fragment.is_some() => self.fragment(now, &packet),
+            Ok(packet) if for_reassembly(&packet) => self.fragment(now, &packet),
             Ok(packet) => {
                 let context = self.context(true);
-                self.conntrack.track(now, &packet, &context)
+                self.conntrack.track_hinted(now, &packet, &context, hint)
             }
             Err(e) => {
                 self.conntrack.advance(now);
@@ -113,43 +124,25 @@ impl ReceivePath {
     ) {
         let context = self.context(true);
         for batch in frames.chunks(BATCH) {
-            let mut staged: [Option<Staged<'_>>; BATCH] = [const { None }; BATCH];
-            for (frame, stage) in batch.iter().zip(&mut staged) {
-                *stage = self.stage(frame, &context);
+            let mut hints = [const { None }; BATCH];
+            for (frame, hint) in batch.iter().zip(&mut hints) {
+                *hint = self.hint(frame, &context);
             }
-            for stage in staged.iter_mut().flatten() {
-                if let Some(prepared) = &mut stage.prepared {
-                    self.conntrack.prefetch(prepared);
-                }
+            for hint in hints.iter_mut().flatten() {
+                self.conntrack.prefetch(hint);
             }
-            for (frame, stage) in batch.iter().zip(&staged) {
-                let verdict = match stage {
-                    Some(Staged { packet, prepared }) => {
-                        let verdict =
-                            self.conntrack.track_prepared(frame.now, packet, &context, *prepared);
-                        self.counted(verdict)
-                    }
-                    None => self.frame(frame.now, frame.link, frame.data, frame.wire_len),
-                };
+            for (frame, hint) in batch.iter().zip(&hints) {
+                let verdict = self.frame_hinted(frame, *hint);
                 sink(self, frame, verdict);
             }
         }
     }
 
-    /// Parses a frame as far as it is an ordinary packet; `None` for everything that takes another way.
+    /// Where an ordinary packet's connection will be looked up.
     #[inline]
-    fn stage<'a>(&mut self, frame: &Frame<'a>, context: &Context) -> Option<Staged<'a>> {
-        let wire_len = self.wire_len(frame.data, frame.wire_len);
-        let inner = decapsulate(frame.link, frame.data, wire_len).ok()?;
-        if inner.mpls_labels > 0 && !self.options.mpls {
-            return None;
-        }
-        let packet = Packet::parse(inner.bytes, inner.wire_len).ok()?;
-        if packet.fragment.is_some() {
-            return None;
-        }
-        let prepared = self.conntrack.prepare(&packet, context);
-        Some(Staged { packet, prepared })
+    fn hint(&mut self, frame: &Frame<'_>, context: &Context) -> Option<Hint> {
+        let inner = decapsulate(frame.link, frame.data, frame.wire_len).ok()?;
+        self.conntrack.hint(inner.bytes, context)
     }
 
     const fn wire_len(&self, data: &[u8], wire_len: u32) -> u32 {
@@ -217,6 +210,16 @@ impl ReceivePath {
     pub const fn conntrack_mut(&mut self) -> &mut Conntrack {
         &mut self.conntrack
     }
+}
+
+/// True for fragments, also for those whose IPv6 fragment header is cut: reassembly drops them.
+const fn for_reassembly(packet: &Packet<'_>) -> bool {
+    const FRAGMENT_HEADER: u8 = 44;
+    packet.fragment.is_some()
+        || matches!(
+            packet.l4,
+            L4::Malformed { why: L4Error::ExtensionCut { protocol: FRAGMENT_HEADER }, .. }
+        )
 }
 
 fn limits(settings: &Settings) -> Limits {

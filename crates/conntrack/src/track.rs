@@ -77,12 +77,12 @@ impl Handled {
     pub(crate) const PLAIN: Self = Self::Accept { note: None, ended: false };
 }
 
-/// A packet's tuple and its hash, of the first stage of a batch ([`Conntrack::prepare`]).
+/// What a first look at a packet of a batch found out.
 #[derive(Clone, Copy, Debug)]
-pub struct Prepared {
-    tuple: Tuple,
+pub(crate) struct Hint {
+    /// Hash of [`Tuple::peek`]'s guess.
     hash: u32,
-    /// Where the second stage saw an entry.
+    /// Where the second look saw an entry.
     node: Option<u32>,
 }
 
@@ -146,27 +146,34 @@ impl Conntrack {
 
     /// Looks the packet up, makes an unconfirmed connection for it if there is none, and moves the connection's state.
     pub fn receive(&mut self, now: Instant, packet: &Packet<'_>, context: &Context) -> Received {
-        self.receive_prepared(now, packet, context, None)
+        self.receive_hinted(now, packet, context, None)
     }
 
-    /// [`receive`](Self::receive), with what [`prepare`](Self::prepare) found out before.
-    fn receive_prepared(
+    /// [`receive`](Self::receive), with what a first look may have found out.
+    #[inline]
+    fn receive_hinted(
         &mut self,
         now: Instant,
         packet: &Packet<'_>,
         context: &Context,
-        prepared: Option<Prepared>,
+        hint: Option<Hint>,
     ) -> Received {
         let now = self.tick(now);
         if let Some(verdict) = self.before_lookup(packet, context) {
             return Received::without_entry(verdict);
         }
-        let Some(prepared) = prepared.or_else(|| self.prepare(packet, context)) else {
+        let Some(tuple) = Tuple::of(packet) else {
             let (reason, detail) = no_tuple(packet);
             return Received::without_entry(self.invalid(reason, detail, None));
         };
-        let Prepared { tuple, hash, node } = prepared;
         let (zone, net) = (context.zone, context.net);
+        let hint = hint.filter(|_| Tuple::peek_is_exact(packet));
+        let hash = match hint {
+            Some(hint) => hint.hash,
+            None => self.store.hash(&tuple, zone, net),
+        };
+        debug_assert_eq!(hash, self.store.hash(&tuple, zone, net), "a hint for another packet");
+        let node = hint.and_then(|h| h.node);
         let mut named = node.and_then(|n| self.store.still_at(now, n, &tuple, zone, net));
         let mut reopened = false;
         loop {
@@ -206,35 +213,36 @@ impl Conntrack {
 
     /// [`receive`](Self::receive) and [`confirm`](Self::confirm) in one.
     pub fn track(&mut self, now: Instant, packet: &Packet<'_>, context: &Context) -> Verdict {
-        self.track_prepared(now, packet, context, None)
+        self.track_hinted(now, packet, context, None)
     }
 
-    /// First stage of tracking a packet in a batch: its tuple and hash, and the memory is asked for their place in the
-    /// table. `None` for a packet without a tuple.
+    /// First stage of tracking a packet in a batch: hashes the tuple that it will turn out to have, and asks the memory
+    /// for the place in the table.
     #[inline]
-    pub fn prepare(&mut self, packet: &Packet<'_>, context: &Context) -> Option<Prepared> {
-        let tuple = Tuple::of(packet)?;
+    pub(crate) fn hint(&mut self, ip: &[u8], context: &Context) -> Option<Hint> {
+        let tuple = Tuple::peek(ip)?;
         let hash = self.store.hash(&tuple, context.zone, context.net);
         self.store.prefetch_place(hash);
-        Some(Prepared { tuple, hash, node: None })
+        Some(Hint { hash, node: None })
     }
 
-    /// Second stage, when the place may have arrived: the memory is asked for the connection.
+    /// Second stage, when the place may have arrived: asks the memory for the connection.
     #[inline]
-    pub fn prefetch(&self, prepared: &mut Prepared) {
-        prepared.node = self.store.prefetch_entry(prepared.hash);
+    pub(crate) fn prefetch(&self, hint: &mut Hint) {
+        hint.node = self.store.prefetch_entry(hint.hash);
     }
 
-    /// Last stage: [`track`](Self::track) with what [`prepare`](Self::prepare) returned for the same packet and
-    /// context. Packets in between may have changed the table: nothing found then is relied upon.
-    pub fn track_prepared(
+    /// Last stage: [`track`](Self::track), with the hint of the same packet and context. Packets in between may have
+    /// changed the table.
+    #[inline]
+    pub(crate) fn track_hinted(
         &mut self,
         now: Instant,
         packet: &Packet<'_>,
         context: &Context,
-        prepared: Option<Prepared>,
+        hint: Option<Hint>,
     ) -> Verdict {
-        let mut received = self.receive_prepared(now, packet, context, prepared);
+        let mut received = self.receive_hinted(now, packet, context, hint);
         if received.slot.is_none() {
             return received.verdict;
         }

@@ -76,6 +76,48 @@ impl Tuple {
         Some(Self { src, dst, sport, dport, family, protocol })
     }
 
+    /// A guess at the tuple of the IP packet at the start of `bytes`, from the few bytes that decide it in an ordinary
+    /// TCP or UDP packet. Nothing is checked: for a packet that is not ordinary the guess may be wrong, or `None`.
+    #[inline]
+    pub(crate) fn peek(bytes: &[u8]) -> Option<Self> {
+        const V4_WITHOUT_OPTIONS: u8 = 0x45;
+        let (family, header, next) = match *bytes.first()? {
+            V4_WITHOUT_OPTIONS => (Family::V4, 20, 9),
+            b if b >> 4 == 6 => (Family::V6, 40, 6),
+            _ => return None,
+        };
+        let ports = bytes.get(header..)?.first_chunk::<4>()?;
+        let protocol = bytes[next];
+        if !matches!(protocol, protocol::TCP | protocol::UDP) {
+            return None;
+        }
+        let (mut src, mut dst) = ([0; 16], [0; 16]);
+        match family {
+            Family::V4 => {
+                src[..4].copy_from_slice(&bytes[12..16]);
+                dst[..4].copy_from_slice(&bytes[16..20]);
+            }
+            Family::V6 => {
+                src.copy_from_slice(&bytes[8..24]);
+                dst.copy_from_slice(&bytes[24..40]);
+            }
+        }
+        let sport = u16::from_be_bytes([ports[0], ports[1]]);
+        let dport = u16::from_be_bytes([ports[2], ports[3]]);
+        Some(Self { src, dst, sport, dport, family, protocol })
+    }
+
+    /// True if [`peek`](Self::peek) at this packet's bytes gives [`of`](Self::of) it: then its transport header is where
+    /// `peek` looks for it.
+    #[inline]
+    pub(crate) const fn peek_is_exact(packet: &Packet<'_>) -> bool {
+        let header = match packet.family {
+            Family::V4 => 20,
+            Family::V6 => 40,
+        };
+        packet.l4_offset == header && packet.fragment.is_none()
+    }
+
     /// The tuple of a packet quoted in an ICMP error.
     pub fn of_quoted(quoted: &Quoted) -> Option<Self> {
         let (sport, dport) = match quoted.l4 {

@@ -40,12 +40,7 @@ impl State {
     #[inline]
     const fn new(key: &HalfKey) -> Self {
         let (k0, k1) = key.words();
-        Self {
-            v0: k0,
-            v1: k1,
-            v2: k0 ^ 0x6c79_6765,
-            v3: k1 ^ 0x7465_6462,
-        }
+        Self { v0: k0, v1: k1, v2: k0 ^ 0x6c79_6765, v3: k1 ^ 0x7465_6462 }
     }
 
     #[inline]
@@ -93,21 +88,14 @@ impl<const C: usize, const D: usize> HalfSipHash<C, D> {
     #[inline]
     #[must_use]
     pub fn u32x1(key: &HalfKey, a: u32) -> u32 {
-        State::new(key)
-            .block::<C>(a)
-            .block::<C>(last(4, 0))
-            .finish::<D>()
+        State::new(key).block::<C>(a).block::<C>(last(4, 0)).finish::<D>()
     }
 
     /// Hash of the 8 bytes of two 32-bit words.
     #[inline]
     #[must_use]
     pub fn u32x2(key: &HalfKey, a: u32, b: u32) -> u32 {
-        State::new(key)
-            .block::<C>(a)
-            .block::<C>(b)
-            .block::<C>(last(8, 0))
-            .finish::<D>()
+        State::new(key).block::<C>(a).block::<C>(b).block::<C>(last(8, 0)).finish::<D>()
     }
 
     /// Hash of the 12 bytes of three 32-bit words.

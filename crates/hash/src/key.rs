@@ -36,10 +36,7 @@ impl Key {
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         let both = u128::from_le_bytes(bytes);
-        Self {
-            k0: both as u64,
-            k1: (both >> 64) as u64,
-        }
+        Self { k0: both as u64, k1: (both >> 64) as u64 }
     }
 
     /// The key of these two words.
@@ -58,9 +55,7 @@ impl Key {
         let mut bytes = [0; 16];
         match getrandom::fill(&mut bytes) {
             Ok(()) => Ok(Self::from_bytes(bytes)),
-            Err(error) => Err(KeyError::Os {
-                code: error.raw_os_error(),
-            }),
+            Err(error) => Err(KeyError::Os { code: error.raw_os_error() }),
         }
     }
 
@@ -121,10 +116,7 @@ impl HalfKey {
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 8]) -> Self {
         let both = u64::from_le_bytes(bytes);
-        Self {
-            k0: both as u32,
-            k1: (both >> 32) as u32,
-        }
+        Self { k0: both as u32, k1: (both >> 32) as u32 }
     }
 
     /// The key of these two words.
@@ -216,10 +208,7 @@ impl fmt::Display for KeyError {
             }
             #[cfg(feature = "std")]
             Self::Os { code: Some(code) } => {
-                write!(
-                    f,
-                    "the operating system gave no random bytes (error number {code})"
-                )
+                write!(f, "the operating system gave no random bytes (error number {code})")
             }
             #[cfg(feature = "std")]
             Self::Os { code: None } => f.write_str("the operating system gave no random bytes"),

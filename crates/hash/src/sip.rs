@@ -90,21 +90,14 @@ impl<const C: usize, const D: usize> SipHash<C, D> {
     #[inline]
     #[must_use]
     pub fn u64x1(key: &Key, a: u64) -> u64 {
-        State::new(key)
-            .block::<C>(a)
-            .block::<C>(last(8, 0))
-            .finish::<D>()
+        State::new(key).block::<C>(a).block::<C>(last(8, 0)).finish::<D>()
     }
 
     /// Hash of the 16 bytes of two 64-bit words.
     #[inline]
     #[must_use]
     pub fn u64x2(key: &Key, a: u64, b: u64) -> u64 {
-        State::new(key)
-            .block::<C>(a)
-            .block::<C>(b)
-            .block::<C>(last(16, 0))
-            .finish::<D>()
+        State::new(key).block::<C>(a).block::<C>(b).block::<C>(last(16, 0)).finish::<D>()
     }
 
     /// Hash of the 24 bytes of three 64-bit words.
@@ -150,10 +143,7 @@ impl<const C: usize, const D: usize> SipHash<C, D> {
     #[inline]
     #[must_use]
     pub fn u32x3(key: &Key, a: u32, b: u32, c: u32) -> u64 {
-        State::new(key)
-            .block::<C>(pair(a, b))
-            .block::<C>(last(12, c as u64))
-            .finish::<D>()
+        State::new(key).block::<C>(pair(a, b)).block::<C>(last(12, c as u64)).finish::<D>()
     }
 
     /// Hash of the 16 bytes of four 32-bit words.

@@ -35,10 +35,7 @@ fn half_model(c: usize, d: usize, key: (u32, u32), input: &[u8]) -> u32 {
     }
     padded.push((input.len() % 256) as u8);
     for block in padded.chunks(4) {
-        let m = block
-            .iter()
-            .rev()
-            .fold(0, |m, &byte| m * 256 + u64::from(byte));
+        let m = block.iter().rev().fold(0, |m, &byte| m * 256 + u64::from(byte));
         v[3] ^= m;
         (0..c).for_each(|_| round(&mut v));
         v[0] ^= m;

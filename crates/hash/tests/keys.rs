@@ -30,51 +30,15 @@ fn wrong_text_says_what_is_wrong() {
     assert_eq!(said(""), KeyError::Length { digits: 0 });
     assert_eq!(said(&"a".repeat(31)), KeyError::Length { digits: 31 });
     assert_eq!(said(&"a".repeat(33)), KeyError::Length { digits: 33 });
-    assert_eq!(
-        said(&"0".repeat(100_000)),
-        KeyError::Length { digits: 100_000 }
-    );
+    assert_eq!(said(&"0".repeat(100_000)), KeyError::Length { digits: 100_000 });
     let prefixed = format!("0x{}", "0".repeat(30));
-    assert_eq!(
-        said(&prefixed),
-        KeyError::Digit {
-            offset: 1,
-            found: 'x'
-        }
-    );
-    assert_eq!(
-        said("+1"),
-        KeyError::Digit {
-            offset: 0,
-            found: '+'
-        }
-    );
-    assert_eq!(
-        said("00 "),
-        KeyError::Digit {
-            offset: 2,
-            found: ' '
-        }
-    );
+    assert_eq!(said(&prefixed), KeyError::Digit { offset: 1, found: 'x' });
+    assert_eq!(said("+1"), KeyError::Digit { offset: 0, found: '+' });
+    assert_eq!(said("00 "), KeyError::Digit { offset: 2, found: ' ' });
     // Digits of another script count as digits elsewhere; and offsets are bytes, not letters.
-    assert_eq!(
-        said("0\u{0661}"),
-        KeyError::Digit {
-            offset: 1,
-            found: '\u{0661}'
-        }
-    );
-    assert_eq!(
-        said("\u{e9}\u{e9}"),
-        KeyError::Digit {
-            offset: 0,
-            found: '\u{e9}'
-        }
-    );
-    assert_eq!(
-        said("abc").to_string(),
-        "a key has 32 hexadecimal digits, this text has 3"
-    );
+    assert_eq!(said("0\u{0661}"), KeyError::Digit { offset: 1, found: '\u{0661}' });
+    assert_eq!(said("\u{e9}\u{e9}"), KeyError::Digit { offset: 0, found: '\u{e9}' });
+    assert_eq!(said("abc").to_string(), "a key has 32 hexadecimal digits, this text has 3");
     assert_eq!(
         said("ab\n").to_string(),
         r"a key has 32 hexadecimal digits, but at offset 2 stands '\n'"
@@ -112,11 +76,7 @@ proptest! {
 #[test]
 fn derived_words_all_differ() {
     let mut seen = std::collections::BTreeSet::new();
-    for secret in [
-        Key::from_words(0, 0),
-        Key::from_words(0, 1),
-        Key::from_words(1, 0),
-    ] {
+    for secret in [Key::from_words(0, 0), Key::from_words(0, 1), Key::from_words(1, 0)] {
         for id in (0..1000).chain([u64::MAX, 1 << 32, 1 << 63]) {
             let (k0, k1) = secret.derive(id).words();
             let (h0, h1) = secret.derive_half(id).words();
@@ -132,10 +92,7 @@ fn derived_words_all_differ() {
 fn the_system_gives_new_keys_and_the_process_has_one() {
     let (a, b) = (Key::random().unwrap(), Key::random().unwrap());
     assert_ne!(a.words(), b.words());
-    assert!(
-        a.words().0 != 0 && a.words().1 != 0,
-        "half of the key was not filled"
-    );
+    assert!(a.words().0 != 0 && a.words().1 != 0, "half of the key was not filled");
     let ours = Key::process();
     let theirs = std::thread::spawn(Key::process).join().unwrap();
     assert!(std::ptr::eq(ours, theirs));
@@ -154,34 +111,19 @@ fn a_key_never_prints_itself() {
     assert_eq!(format!("{key:?}"), "Key(..)");
     assert_eq!(format!("{half:?}"), "HalfKey(..)");
     // Flags of the format string that would reach the numbers inside.
-    assert_eq!(
-        format!("{key:#?} {key:x?} {key:#X?} {key:080?}"),
-        ["Key(..)"; 4].join(" ")
-    );
-    assert_eq!(
-        format!("{half:#?} {half:x?} {half:#X?} {half:080?}"),
-        ["HalfKey(..)"; 4].join(" ")
-    );
+    assert_eq!(format!("{key:#?} {key:x?} {key:#X?} {key:080?}"), ["Key(..)"; 4].join(" "));
+    assert_eq!(format!("{half:#?} {half:x?} {half:#X?} {half:080?}"), ["HalfKey(..)"; 4].join(" "));
     let settings = Settings { secret: Some(key) };
-    assert_eq!(
-        format!("{settings:?}"),
-        "Settings { secret: Some(Key(..)) }"
-    );
+    assert_eq!(format!("{settings:?}"), "Settings { secret: Some(Key(..)) }");
 }
 
 /// An error about a key that is nearly right must not carry the rest of it into a log.
 #[test]
 fn an_error_shows_no_digit_of_the_key() {
-    for text in [
-        "deadbeefdeadbeefdeadbeefdeadbee",
-        "deadbeefdeadbeefdeadbeefdeadbee?",
-    ] {
+    for text in ["deadbeefdeadbeefdeadbeefdeadbee", "deadbeefdeadbeefdeadbeefdeadbee?"] {
         let error = text.parse::<Key>().unwrap_err();
         for shown in [error.to_string(), format!("{error:?}")] {
-            assert!(
-                !shown.contains("dead") && !shown.contains("beef"),
-                "{shown}"
-            );
+            assert!(!shown.contains("dead") && !shown.contains("beef"), "{shown}");
         }
     }
 }

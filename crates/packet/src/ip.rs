@@ -150,7 +150,7 @@ impl<'a> Packet<'a> {
     /// What is checked is what a Linux host checks before its netfilter hooks (`ip_rcv`, `ip6_rcv`): version, header
     /// length, length field, IPv4 header checksum. A transport header that cannot be read is not an error here but an
     /// [`L4::Malformed`]: connection tracking calls such packets invalid rather than dropping them.
-    #[inline]
+    #[inline(always)]
     pub fn parse(bytes: &'a [u8], wire_len: u32) -> Result<Self, IpError> {
         let wire_len = wire_len.max(bytes.len() as u32);
         match bytes.first() {
@@ -162,7 +162,7 @@ impl<'a> Packet<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn parse_v4(bytes: &'a [u8], wire_len: u32) -> Result<Self, IpError> {
         let kept = bytes.len() as u32;
         if wire_len < 20 {
@@ -232,6 +232,7 @@ impl<'a> Packet<'a> {
         })
     }
 
+    #[inline(never)]
     fn parse_v6(bytes: &'a [u8], wire_len: u32) -> Result<Self, IpError> {
         if wire_len < 40 {
             return Err(IpError::HeaderShort { there: wire_len, need: 40 });

@@ -176,7 +176,7 @@ pub struct Gre {
 /// Parses the transport header of `protocol`, of which `len` bytes were on the wire and `bytes` are kept.
 ///
 /// `bytes` must not be longer than `len`.
-#[inline]
+#[inline(always)]
 pub(crate) fn parse(protocol: u8, bytes: &[u8], len: u32) -> L4<'_> {
     match protocol {
         protocol::TCP => tcp(bytes, len),
@@ -204,7 +204,7 @@ fn short(bytes: &[u8], len: u32, need: u32) -> L4<'_> {
     L4::Malformed { ports, why }
 }
 
-#[inline]
+#[inline(always)]
 fn tcp(bytes: &[u8], len: u32) -> L4<'_> {
     let Some(h) = bytes.first_chunk::<20>() else {
         return short(bytes, len, 20);

@@ -55,15 +55,9 @@ fn fixed_words_give_the_reference_vectors() {
     let last = 15 << 56 | 0x000e_0d0c_0b0a_0908;
     assert_eq!(SipHash24::blocks(k, &[w(0)], last), 0xa129_ca61_49be_45e5);
     assert_eq!(SipHash24::u64x2(k, w(0), w(1)), 0x3f2a_cc7f_57c2_9bdb);
-    assert_eq!(
-        SipHash24::u32x4(k, h(0), h(1), h(2), h(3)),
-        0x3f2a_cc7f_57c2_9bdb
-    );
+    assert_eq!(SipHash24::u32x4(k, h(0), h(1), h(2), h(3)), 0x3f2a_cc7f_57c2_9bdb);
     assert_eq!(SipHash24::u64x3(k, w(0), w(1), w(2)), 0xb8ad_50c6_f649_af94);
-    assert_eq!(
-        SipHash24::u64x4(k, w(0), w(1), w(2), w(3)),
-        0x7127_512f_72f2_7cce
-    );
+    assert_eq!(SipHash24::u64x4(k, w(0), w(1), w(2), w(3)), 0x7127_512f_72f2_7cce);
     let half = &half_key();
     let want = tables::HALF_2_4;
     assert_eq!(HalfSipHash24::u32x1(half, h(0)), want[4]);
@@ -78,11 +72,7 @@ fn lengths_wrap_at_256() {
     let input = [0x5a; 300];
     for len in [255, 256, 257, 263, 264, 300] {
         let want = siphasher::sip::SipHasher24::new_with_keys(3, 4).hash(&input[..len]);
-        assert_eq!(
-            SipHash24::bytes(&Key::from_words(3, 4), &input[..len]),
-            want,
-            "{len} bytes"
-        );
+        assert_eq!(SipHash24::bytes(&Key::from_words(3, 4), &input[..len]), want, "{len} bytes");
     }
 }
 
