@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use fourtuple::capture::{CaptureError, CaptureReader, Record};
+use fourtuple::conntrack;
 use fourtuple::packet::Instant;
 
 use crate::args::Clock;
@@ -36,6 +37,9 @@ pub(crate) struct Read {
     pub(crate) damage: Vec<CaptureError>,
 }
 
+/// Packets that [`read_batches`] gives at once, at the most.
+const BATCH: usize = 64;
+
 /// Reads all captures and gives each packet to `each`; stops early only if that fails.
 ///
 /// A capture that is damaged is read up to there and noted; the next one follows.
@@ -44,13 +48,33 @@ pub(crate) fn read<E>(
     progress: Progress,
     mut each: impl FnMut(&Frame<'_>) -> Result<(), E>,
 ) -> Result<Read, E> {
+    all(setup, progress, |stream, file, reader| stream.single(file, reader, &mut each))
+}
+
+/// As [`read`], for who needs no more of a packet than the tracker does: several at once, which is faster.
+pub(crate) fn read_batches<E>(
+    setup: &Setup,
+    progress: Progress,
+    mut each: impl FnMut(&[conntrack::Frame<'_>]) -> Result<(), E>,
+) -> Result<Read, E> {
+    all(setup, progress, |stream, _, reader| stream.batches(reader, &mut each))
+}
+
+/// Opens the captures one after the other, and has each read by `read_one`.
+fn all<E>(
+    setup: &Setup,
+    progress: Progress,
+    mut read_one: impl FnMut(&mut Stream, usize, &mut CaptureReader) -> Result<(), E>,
+) -> Result<Read, E> {
     let mut stream =
         Stream { clock: setup.clock, time: None, frozen: None, read: Read::default(), progress };
     for (file, path) in setup.captures.iter().enumerate() {
         match open(path) {
-            Ok(reader) => {
+            Ok(mut reader) => {
                 stream.read.opened += 1;
-                stream.capture(file, reader, &mut each)?;
+                stream.progress.capture(reader.format().compression.is_some());
+                read_one(&mut stream, file, &mut reader)?;
+                stream.progress.passed(reader.offset());
             }
             Err(e) => stream.read.damage.push(e),
         }
@@ -75,29 +99,56 @@ struct Stream {
 
 impl Stream {
     #[inline]
-    fn capture<E>(
+    fn single<E>(
         &mut self,
         file: usize,
-        mut reader: CaptureReader,
+        reader: &mut CaptureReader,
         each: &mut impl FnMut(&Frame<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.progress.capture(reader.format().compression.is_some());
         while let Some(record) = reader.next() {
-            let record = match record {
-                Ok(record) => record,
+            match record {
+                Ok(record) => {
+                    let (time, now) = self.count(&record);
+                    each(&Frame { file, time, now, record })?;
+                }
+                Err(e) => self.read.damage.push(e),
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn batches<E>(
+        &mut self,
+        reader: &mut CaptureReader,
+        each: &mut impl FnMut(&[conntrack::Frame<'_>]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while let Some(batch) = reader.next_batch(BATCH) {
+            let batch = match batch {
+                Ok(batch) => batch,
                 Err(e) => {
                     self.read.damage.push(e);
-                    break;
+                    continue;
                 }
             };
-            self.progress.packet(record.offset);
-            self.read.packets += 1;
-            self.read.bytes += u64::from(record.wire_len);
-            let (time, now) = self.tell(record.time);
-            each(&Frame { file, time, now, record })?;
+            let mut frames = [conntrack::Frame::EMPTY; BATCH];
+            for (frame, record) in frames.iter_mut().zip(batch.records()) {
+                let (_, now) = self.count(&record);
+                let (link, data, wire_len) = (record.link_type, record.data, record.wire_len);
+                *frame = conntrack::Frame { now, link, data, wire_len };
+            }
+            each(&frames[..batch.len()])?;
         }
-        self.progress.passed(reader.offset());
         Ok(())
+    }
+
+    /// Counts a packet and tells its time.
+    #[inline]
+    fn count(&mut self, record: &Record<'_>) -> (Option<Instant>, Instant) {
+        self.progress.packet(record.offset);
+        self.read.packets += 1;
+        self.read.bytes += u64::from(record.wire_len);
+        self.tell(record.time)
     }
 
     /// The packet's time, and what the clock shows then.

@@ -14,7 +14,7 @@ use crate::setup::{Setup, Style};
 use crate::stamp::Stamper;
 use crate::summary::Tally;
 
-/// Events that a single packet can make, and room to spare: expiry is bounded per packet.
+/// Events that a batch of packets can make, and room to spare: expiry is bounded per packet.
 const EVENTS: usize = 1 << 16;
 
 pub(crate) fn run(setup: &Setup, ended: bool, out: &mut Out) -> anyhow::Result<Damage> {
@@ -24,10 +24,8 @@ pub(crate) fn run(setup: &Setup, ended: bool, out: &mut Out) -> anyhow::Result<D
     }
     let mut printer = Printer { style: setup.style, stamper: Stamper::new(), out };
     let mut tally = Tally::default();
-    let read = feed::read(setup, Progress::new(setup, ended), |frame| {
-        let record = &frame.record;
-        let verdict = path.frame(frame.now, record.link_type, record.data, record.wire_len);
-        tally.count(&verdict);
+    let read = feed::read_batches(setup, Progress::new(setup, ended), |frames| {
+        path.frames(frames, |_, _, verdict| tally.count(&verdict));
         if ended { printer.ended(&mut path) } else { Ok(()) }
     })?;
     if read.opened == 0 {
