@@ -21,7 +21,7 @@ struct Args {
     #[arg(long, default_value = "1GiB", value_parser = parse_size)]
     size: u64,
     /// Flows alive at a time.
-    #[arg(long, default_value_t = 100_000)]
+    #[arg(long, default_value_t = 20_000)]
     flows: usize,
     /// Packets per second of capture time.
     #[arg(long, default_value_t = 250_000)]

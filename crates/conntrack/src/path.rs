@@ -48,6 +48,12 @@ pub struct Frame<'a> {
     pub wire_len: u32,
 }
 
+impl Frame<'_> {
+    /// A frame of no bytes, to fill arrays with.
+    pub const EMPTY: Self =
+        Self { now: Instant::ZERO, link: LinkType::ETHERNET, data: &[], wire_len: 0 };
+}
+
 /// Frames whose memory is asked for at once: enough to cover a miss to main memory with the work of the others, and few
 /// enough to stay in the first-level cache.
 const BATCH: usize = 16;
