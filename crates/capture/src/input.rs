@@ -8,7 +8,7 @@ use crate::decompress;
 use crate::{CaptureError, Cause, Compression};
 
 /// Large enough that a system call costs nothing per record, small enough to stay in the second-level cache.
-const BUFFER: usize = 256 << 10;
+const BUFFER: usize = 128 << 10;
 /// What is looked at to tell formats apart.
 const PEEK: usize = 8;
 

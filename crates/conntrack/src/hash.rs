@@ -24,7 +24,7 @@ impl TupleHash {
     /// The hash of `tuple` in zone id `zone` of the net with the given id (`Compact`) or hash mix (the kernel's two).
     ///
     /// `Compact` expects `key` to be the net's own, [`Key::derive`]d; the other two take the one secret.
-    #[inline]
+    #[inline(always)]
     pub fn hash(self, key: &Key, tuple: &Tuple, zone: u16, net: u32) -> u32 {
         match self {
             Self::Compact => compact(key, tuple, zone),
@@ -56,7 +56,7 @@ fn le64(b: &[u8; 16], word: usize) -> u64 {
 /// IPv4: source 4, destination 4 | source port 2, destination port 2, protocol 1, zone 2: 15 bytes.
 /// IPv6: source 16, destination 16 | the same seven bytes: 39 bytes. The length, in the top byte of SipHash's last
 /// block, tells the families apart.
-#[inline]
+#[inline(always)]
 fn compact(key: &Key, t: &Tuple, zone: u16) -> u32 {
     let tail = u64::from(t.sport)
         | u64::from(t.dport) << 16
@@ -77,7 +77,7 @@ fn compact(key: &Key, t: &Tuple, zone: u16) -> u32 {
 
 /// The patch's four words, as it arranges them on a little-endian machine: `src[i]`, `dst[i]` are the i-th 32-bit
 /// words of the address as loaded, port words as loaded (network order).
-#[inline]
+#[inline(never)]
 fn four_words(key: &Key, t: &Tuple, zone: u16, mix: u32) -> u32 {
     let (src, dst) = (&t.src, &t.dst);
     let a = le32(src, 0) << 32 | le32(src, 3);
@@ -93,7 +93,7 @@ fn four_words(key: &Key, t: &Tuple, zone: u16, mix: u32) -> u32 {
 
 /// 39 bytes: source address 16, source word 2 (network order), family 2 (host order), destination address 16,
 /// destination word 2, protocol 1.
-#[inline]
+#[inline(never)]
 fn linux65(key: &Key, t: &Tuple, zone: u16, mix: u32) -> u32 {
     const AF_INET: u16 = 2;
     const AF_INET6: u16 = 10;

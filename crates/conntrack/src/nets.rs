@@ -49,7 +49,7 @@ impl Nets {
     }
 
     /// The hash of a tuple in zone id `zone` of net `id`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn hash(&mut self, id: u32, tuple: &crate::tuple::Tuple, zone: u16) -> u32 {
         let layout = self.layout;
         layout.hash(&self.get(id).key, tuple, zone, id)

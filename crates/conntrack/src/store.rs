@@ -227,17 +227,14 @@ impl Store {
         self.arm(slot, expires);
     }
 
-    /// Gathers entries whose time is up at `now`, at most `budget`; true iff some may be left.
+    /// False if no time can be up since the last look: nothing comes due within a tick.
     #[inline]
-    pub(crate) fn collect_due(&mut self, now: Instant, budget: usize) -> bool {
-        // Nothing comes due within a tick.
-        if now.as_nanos() / TICK_NS == self.looked {
-            return false;
-        }
-        self.collect_due_by_tick(now, budget)
+    pub(crate) fn may_be_due(&self, now: Instant) -> bool {
+        now.as_nanos() / TICK_NS != self.looked
     }
 
-    fn collect_due_by_tick(&mut self, now: Instant, budget: usize) -> bool {
+    /// Gathers entries whose time is up at `now`, at most `budget`; true iff some may be left.
+    pub(crate) fn collect_due(&mut self, now: Instant, budget: usize) -> bool {
         let (slab, due) = (&mut self.slab, &mut self.due);
         let progress = self.wheel.advance(now.as_nanos(), budget, |slot| {
             let conn = slab.get_mut(slot)?;

@@ -368,17 +368,21 @@ impl Conntrack {
     }
 
     /// Holds the clock if it goes back, and expires.
+    #[inline]
     fn tick(&mut self, now: Instant) -> Instant {
         if now < self.now {
             self.stats.clock_backwards += 1;
             return self.now;
         }
         self.now = now;
-        self.expire(now, EXPIRE_BUDGET);
+        if self.store.may_be_due(now) {
+            self.expire(now, EXPIRE_BUDGET);
+        }
         now
     }
 
     /// Removes entries whose time is up; true iff some may be left.
+    #[cold]
     fn expire(&mut self, now: Instant, budget: usize) -> bool {
         let backlog = self.store.collect_due(now, budget);
         while let Some(slot) = self.store.next_due() {
@@ -388,6 +392,7 @@ impl Conntrack {
     }
 
     /// What is decided without a look-up: missing headers, and ICMP.
+    #[inline]
     fn before_lookup(&mut self, packet: &Packet<'_>, context: &Context) -> Option<Verdict> {
         if let L4::Malformed { why, .. } = packet.l4 {
             let reason = match why {

@@ -5,7 +5,7 @@ use core::{error, fmt};
 
 /// Entries of a chunk. Chunks are allocated whole and never moved or freed.
 const CHUNK: usize = 1 << CHUNK_BITS;
-const CHUNK_BITS: u32 = 14;
+const CHUNK_BITS: u32 = 16;
 /// End of the free list. Also the number of slots that there can be, so no slot has it as number.
 const NONE: u32 = u32::MAX;
 
@@ -62,14 +62,13 @@ impl<T> Chunk<T> {
     }
 
     fn memory(&self) -> usize {
-        self.slots.capacity() * size_of::<State<T>>()
-            + self.generations.capacity() * size_of::<u32>()
+        self.slots.len() * (size_of::<State<T>>() + size_of::<u32>())
     }
 }
 
 /// Slots of one type, found by number, recycled last in first out.
 ///
-/// Memory grows by chunks of 16,384 slots: no entry ever moves, no growth needs the old and the new
+/// Memory grows by chunks of 65,536 slots: no entry ever moves, no growth needs the old and the new
 /// memory at once, and each insertion does a bounded amount of work. Slots are not given back to
 /// the system before the slab is dropped, and never hold another type.
 ///
@@ -242,7 +241,8 @@ impl<T> Slab<T> {
         self.limit as usize
     }
 
-    /// Bytes allocated for slots, without what the entries own themselves.
+    /// Bytes of the slots made so far, free ones included, without what the entries own themselves. The rest of the last
+    /// chunk is address space that no memory stands behind yet.
     #[must_use]
     pub fn memory(&self) -> usize {
         let chunks: usize = self.chunks.iter().map(Chunk::memory).sum();
