@@ -80,16 +80,10 @@ impl Capture {
         let mut bytes = std::fs::read(path).during(name())?;
         if bytes.starts_with(&[0x1f, 0x8b]) {
             let mut plain = Vec::new();
-            flate2::read::MultiGzDecoder::new(&bytes[..])
-                .read_to_end(&mut plain)
-                .during(name())?;
+            flate2::read::MultiGzDecoder::new(&bytes[..]).read_to_end(&mut plain).during(name())?;
             bytes = plain;
         }
-        let mut reader = Reader {
-            bytes: &bytes,
-            at: 0,
-            big: false,
-        };
+        let mut reader = Reader { bytes: &bytes, at: 0, big: false };
         let mut records = Vec::new();
         let fault = match bytes.first_chunk() {
             Some([0x0a, 0x0d, 0x0d, 0x0a]) => reader.pcapng(&mut records),
@@ -110,17 +104,11 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn wrong(&self, what: impl Into<String>) -> Error {
-        Error::Capture {
-            offset: self.at,
-            what: what.into(),
-        }
+        Error::Capture { offset: self.at, what: what.into() }
     }
 
     fn take(&mut self, length: usize) -> Result<&'a [u8]> {
-        let end = self
-            .at
-            .checked_add(length)
-            .filter(|&end| end <= self.bytes.len());
+        let end = self.at.checked_add(length).filter(|&end| end <= self.bytes.len());
         let end = end.ok_or_else(|| self.wrong(format!("the file ends inside {length} bytes")))?;
         let bytes = &self.bytes[self.at..end];
         self.at = end;
@@ -130,21 +118,13 @@ impl<'a> Reader<'a> {
     fn u32(&mut self) -> Result<u32> {
         let bytes = self.take(4)?;
         let bytes = [bytes[0], bytes[1], bytes[2], bytes[3]];
-        Ok(if self.big {
-            u32::from_be_bytes(bytes)
-        } else {
-            u32::from_le_bytes(bytes)
-        })
+        Ok(if self.big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) })
     }
 
     fn u16(&mut self) -> Result<u16> {
         let bytes = self.take(2)?;
         let bytes = [bytes[0], bytes[1]];
-        Ok(if self.big {
-            u16::from_be_bytes(bytes)
-        } else {
-            u16::from_le_bytes(bytes)
-        })
+        Ok(if self.big { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) })
     }
 
     fn pcap(&mut self, big: bool, records: &mut Vec<Record>) -> Result<()> {
@@ -159,12 +139,7 @@ impl<'a> Reader<'a> {
             self.take(extra)?;
             let data = self.take(kept as usize)?.to_vec();
             let number = records.len() as u64 + 1;
-            records.push(Record {
-                number,
-                link_type,
-                data,
-                cut: kept < wire,
-            });
+            records.push(Record { number, link_type, data, cut: kept < wire });
         }
         Ok(())
     }
@@ -232,12 +207,7 @@ impl<'a> Reader<'a> {
         }
         let data = self.take(kept as usize)?.to_vec();
         let number = records.len() as u64 + 1;
-        records.push(Record {
-            number,
-            link_type,
-            data,
-            cut: kept < wire,
-        });
+        records.push(Record { number, link_type, data, cut: kept < wire });
         Ok(())
     }
 }

@@ -33,14 +33,7 @@ impl Format {
 
     fn parse(id: &str, text: &str) -> Option<Self> {
         let field = text.lines().find(|line| line.contains(" reason;"))?;
-        let offset = field
-            .split("offset:")
-            .nth(1)?
-            .split(';')
-            .next()?
-            .trim()
-            .parse()
-            .ok()?;
+        let offset = field.split("offset:").nth(1)?.split(';').next()?.trim().parse().ok()?;
         let names = text
             .split('{')
             .skip(1)
@@ -54,11 +47,7 @@ impl Format {
                 Some((number, rest.split('"').nth(1)?.to_owned()))
             })
             .collect();
-        Some(Self {
-            id: id.trim().parse().ok()?,
-            offset,
-            names,
-        })
+        Some(Self { id: id.trim().parse().ok()?, offset, names })
     }
 }
 
@@ -97,11 +86,7 @@ impl Drops {
             .enabled(true)
             .build()?
             .sampled(1 << 16)?;
-        Ok(Self {
-            sampler,
-            format,
-            thread: rustix::thread::gettid(),
-        })
+        Ok(Self { sampler, format, thread: rustix::thread::gettid() })
     }
 
     /// True iff this thread is the one that is watched.
@@ -129,11 +114,7 @@ impl Drops {
 
     /// The kernel's name for a reason.
     pub(crate) fn name(&self, reason: u32) -> String {
-        self.format
-            .names
-            .get(&reason)
-            .cloned()
-            .unwrap_or_else(|| format!("REASON_{reason}"))
+        self.format.names.get(&reason).cloned().unwrap_or_else(|| format!("REASON_{reason}"))
     }
 }
 

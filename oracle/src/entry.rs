@@ -166,11 +166,7 @@ const SCTP_STATES: [&str; 9] = [
 
 /// Names of the status bits that are set, lowest first.
 pub fn status_list(status: u32) -> impl Iterator<Item = &'static str> {
-    STATUS
-        .into_iter()
-        .enumerate()
-        .filter(move |(bit, _)| status >> bit & 1 == 1)
-        .map(|(_, n)| n)
+    STATUS.into_iter().enumerate().filter(move |(bit, _)| status >> bit & 1 == 1).map(|(_, n)| n)
 }
 
 /// Serialises status bits as a list of names.
@@ -214,16 +210,8 @@ impl Message {
             conn: 0,
             l3: if family == 10 { 6 } else { 4 },
             proto: 0,
-            orig: Tuple {
-                src: UNSET,
-                dst: UNSET,
-                key: Key::None {},
-            },
-            reply: Tuple {
-                src: UNSET,
-                dst: UNSET,
-                key: Key::None {},
-            },
+            orig: Tuple { src: UNSET, dst: UNSET, key: Key::None {} },
+            reply: Tuple { src: UNSET, dst: UNSET, key: Key::None {} },
             state: None,
             tcp: None,
             sctp: None,
@@ -288,21 +276,12 @@ fn tuple(value: &[u8]) -> Option<(Tuple, u8)> {
     }
     let key = match (ports, icmp) {
         ([Some(sport), Some(dport)], _) => Key::Ports { sport, dport },
-        (_, [Some(id), Some(kind), Some(code)]) => Key::Icmp {
-            id,
-            r#type: kind as u8,
-            code: code as u8,
-        },
+        (_, [Some(id), Some(kind), Some(code)]) => {
+            Key::Icmp { id, r#type: kind as u8, code: code as u8 }
+        }
         _ => Key::None {},
     };
-    Some((
-        Tuple {
-            src: src?,
-            dst: dst?,
-            key,
-        },
-        proto,
-    ))
+    Some((Tuple { src: src?, dst: dst?, key }, proto))
 }
 
 fn counters(value: &[u8]) -> (u64, u64) {
@@ -323,11 +302,7 @@ fn protocol_info(value: &[u8], entry: &mut Entry) {
         for (kind, bytes) in attributes(inner) {
             if let Some(slot) = fields.get_mut(usize::from(kind)) {
                 // Flags come as two bytes, flags and mask.
-                let bytes = if protocol == 1 && kind >= 4 {
-                    &bytes[..1]
-                } else {
-                    bytes
-                };
+                let bytes = if protocol == 1 && kind >= 4 { &bytes[..1] } else { bytes };
                 *slot = Some(number(bytes) as u32);
             }
         }
@@ -345,10 +320,7 @@ fn protocol_info(value: &[u8], entry: &mut Entry) {
         } else if protocol == 3 {
             entry.state = SCTP_STATES.get(state).copied();
             if let [_, _, Some(vtag_orig), Some(vtag_reply), ..] = fields {
-                entry.sctp = Some(Sctp {
-                    vtag_orig,
-                    vtag_reply,
-                });
+                entry.sctp = Some(Sctp { vtag_orig, vtag_reply });
             }
         }
     }
@@ -366,24 +338,12 @@ mod tests {
                 kind,
                 &[
                     nest(1, &[attr(1, &a), attr(2, &b)]),
-                    nest(
-                        2,
-                        &[
-                            attr(1, &[6]),
-                            attr(2, &s.to_be_bytes()),
-                            attr(3, &d.to_be_bytes()),
-                        ],
-                    ),
+                    nest(2, &[attr(1, &[6]), attr(2, &s.to_be_bytes()), attr(3, &d.to_be_bytes())]),
                 ],
             )
         };
-        let info = [
-            attr(1, &[3]),
-            attr(2, &[7]),
-            attr(3, &[14]),
-            attr(4, &[33, 0]),
-            attr(5, &[3, 0]),
-        ];
+        let info =
+            [attr(1, &[3]), attr(2, &[7]), attr(3, &[14]), attr(4, &[33, 0]), attr(5, &[3, 0])];
         let mut payload = vec![2, 0, 0, 0];
         payload.extend(encode(&[
             tuple(1, [10, 0, 0, 1], [10, 0, 0, 2], 40000, 80),
@@ -391,37 +351,20 @@ mod tests {
             be32(3, 0xe),
             be32(7, 531_999),
             nest(4, &[nest(1, &info)]),
-            nest(
-                9,
-                &[
-                    attr(1, &5_u64.to_be_bytes()),
-                    attr(2, &420_u64.to_be_bytes()),
-                ],
-            ),
+            nest(9, &[attr(1, &5_u64.to_be_bytes()), attr(2, &420_u64.to_be_bytes())]),
             attr(12, &0x1234_5678_u32.to_ne_bytes()),
         ]));
         let message = Message::parse(&payload).unwrap();
         let entry = &message.entry;
         assert_eq!(message.id, 0x1234_5678);
-        assert_eq!(
-            entry.orig.key,
-            Key::Ports {
-                sport: 40000,
-                dport: 80
-            }
-        );
+        assert_eq!(entry.orig.key, Key::Ports { sport: 40000, dport: 80 });
         assert_eq!(entry.reply.src, IpAddr::from([10, 0, 0, 2]));
         assert_eq!(
             (entry.state, entry.status, entry.left),
             (Some("ESTABLISHED"), 14, Some(531_999))
         );
         assert_eq!((entry.packets_orig, entry.bytes_orig), (5, 420));
-        let tcp = Tcp {
-            wscale_orig: 7,
-            wscale_reply: 14,
-            flags_orig: 33,
-            flags_reply: 3,
-        };
+        let tcp = Tcp { wscale_orig: 7, wscale_reply: 14, flags_orig: 33, flags_reply: 3 };
         assert_eq!(entry.tcp, Some(tcp));
     }
 

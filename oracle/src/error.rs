@@ -69,10 +69,7 @@ pub(crate) trait During<T> {
 
 impl<T, E: Into<io::Error>> During<T> for std::result::Result<T, E> {
     fn during(self, what: impl Into<String>) -> Result<T> {
-        self.map_err(|error| Error::Io {
-            what: what.into(),
-            source: error.into(),
-        })
+        self.map_err(|error| Error::Io { what: what.into(), source: error.into() })
     }
 }
 

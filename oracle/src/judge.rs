@@ -204,10 +204,7 @@ impl Judge {
         }
         if self.count()? != 0 {
             let body = nfgen(0, 0);
-            self.sandbox
-                .requests
-                .request(CT_DELETE, 0, &body)
-                .during("flushing the table")?;
+            self.sandbox.requests.request(CT_DELETE, 0, &body).during("flushing the table")?;
         }
         Ok(())
     }
@@ -239,10 +236,7 @@ impl Judge {
 
         let conn = logged.id.and_then(|id| {
             // An entry that this packet ended is not in the table any more.
-            let gone = destroyed
-                .iter()
-                .find(|(gone, _)| *gone == id)
-                .map(|(_, e)| e.conn);
+            let gone = destroyed.iter().find(|(gone, _)| *gone == id).map(|(_, e)| e.conn);
             self.by_id.get(&id).copied().or(gone)
         });
         let changed = self.refresh(conn, &created)?;
@@ -280,13 +274,29 @@ impl Judge {
             self.read(conn)?;
         }
         self.events()?;
-        let mut entries: Vec<_> = self
-            .known
-            .values()
-            .map(|known| known.entry.clone())
-            .collect();
+        let mut entries: Vec<_> = self.known.values().map(|known| known.entry.clone()).collect();
         entries.sort_unstable_by_key(|entry| entry.conn);
         Ok(entries)
+    }
+
+    /// The entry as it was last read.
+    #[must_use]
+    pub fn entry(&self, conn: u32) -> Option<&Entry> {
+        self.known.get(&conn).map(|known| &known.entry)
+    }
+
+    /// Time since the first packet since the last reset, or since the first call of this if that came earlier.
+    pub fn elapsed(&mut self) -> Duration {
+        self.start.get_or_insert_with(Instant::now).elapsed()
+    }
+
+    /// Reads one entry anew; none if it has ended.
+    ///
+    /// # Errors
+    /// If the request fails.
+    pub fn look(&mut self, conn: u32) -> Result<Option<&Entry>> {
+        self.read(conn)?;
+        Ok(self.entry(conn))
     }
 
     /// Counters since the last reset.
@@ -329,10 +339,7 @@ impl Judge {
                 *slot += number(value);
             }
         };
-        self.sandbox
-            .requests
-            .dump(CT_STATS_CPU, &nfgen(0, 0), each)
-            .during("reading counters")?;
+        self.sandbox.requests.dump(CT_STATS_CPU, &nfgen(0, 0), each).during("reading counters")?;
         Ok(stats)
     }
 
@@ -349,10 +356,7 @@ impl Judge {
                 }
             }
         };
-        self.sandbox
-            .requests
-            .ask(CT_STATS, &nfgen(0, 0), each)
-            .during("counting entries")?;
+        self.sandbox.requests.ask(CT_STATS, &nfgen(0, 0), each).during("counting entries")?;
         Ok(count)
     }
 
@@ -366,11 +370,8 @@ impl Judge {
     }
 
     fn encapsulate(&mut self, packet: &[u8]) {
-        let ethertype = if packet.first().is_some_and(|byte| byte >> 4 == 6) {
-            0x86dd_u16
-        } else {
-            0x0800
-        };
+        let ethertype =
+            if packet.first().is_some_and(|byte| byte >> 4 == 6) { 0x86dd_u16 } else { 0x0800 };
         self.frame.clear();
         // To a unicast address that is nobody's here, so that the bridge only forwards.
         self.frame.extend([2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
@@ -430,23 +431,10 @@ impl Judge {
                 slot.insert(*count);
                 events.created.push(*count);
                 let deadline = Instant::now();
-                known.insert(
-                    *count,
-                    Known {
-                        id,
-                        key,
-                        entry,
-                        deadline,
-                    },
-                );
+                known.insert(*count, Known { id, key, entry, deadline });
             }
         };
-        while self
-            .sandbox
-            .events
-            .poll(&mut each)
-            .during("reading events")?
-        {}
+        while self.sandbox.events.poll(&mut each).during("reading events")? {}
         if bad {
             return Err(Error::Decode("an event without tuples".into()));
         }
@@ -550,16 +538,8 @@ impl Known {
 fn as_set(left: i64, settings: &Settings) -> i64 {
     let lengthen = i64::from(settings.lengthen());
     // What has no setting (SYN_SENT2) is not lengthened.
-    let plain = if left + 1 >= lengthen {
-        left - lengthen
-    } else {
-        left
-    };
-    if !settings.is_timeout(plain) && settings.is_timeout(plain + 1) {
-        plain + 1
-    } else {
-        plain
-    }
+    let plain = if left + 1 >= lengthen { left - lengthen } else { left };
+    if !settings.is_timeout(plain) && settings.is_timeout(plain + 1) { plain + 1 } else { plain }
 }
 
 fn request(entry: &Entry, key: &[u8]) -> Vec<u8> {

@@ -4,7 +4,10 @@
 //! running Linux made of each: what a rule would see, which entries changed and how, and why a
 //! packet was dropped. [`generate`] makes packets worth asking about.
 
+mod campaign;
 mod capture;
+mod compare;
+mod describe;
 mod drops;
 mod entry;
 mod error;
@@ -14,10 +17,14 @@ mod netlink;
 mod replay;
 mod rules;
 mod sandbox;
+pub mod script;
 mod settings;
 mod shrink;
 
+pub use campaign::{Campaign, Limits, Seeds, Summary, kernel_version};
 pub use capture::{Capture, Record};
+pub use compare::{Answer, Compared, Comparer, Difference, KNOWN, Known, save};
+pub use describe::describe;
 pub use entry::{ASSURED, CONFIRMED, DYING, Entry, Key, SEEN_REPLY, Sctp, Tcp, Tuple, status_list};
 pub use error::{Error, Result, Unavailable, required};
 pub use judge::{Direction, Judge, Observation, Stats, Verdict};

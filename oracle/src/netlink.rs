@@ -70,10 +70,7 @@ pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 
 /// Big-endian number of up to eight bytes.
 pub(crate) fn number(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .take(8)
-        .fold(0, |sum, &byte| sum << 8 | u64::from(byte))
+    bytes.iter().take(8).fold(0, |sum, &byte| sum << 8 | u64::from(byte))
 }
 
 /// One message: header, then `body`.
@@ -105,10 +102,7 @@ impl Netlink {
         let mut socket = Socket::new(protocol)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
-        Ok(Self {
-            socket,
-            buffer: vec![0; 1 << 17],
-        })
+        Ok(Self { socket, buffer: vec![0; 1 << 17] })
     }
 
     /// A socket that hears the given multicast groups.
@@ -235,9 +229,7 @@ impl Netlink {
 
 /// The error inside an NLMSG_ERROR payload; none for a positive acknowledgement.
 fn errno(payload: &[u8]) -> Option<io::Error> {
-    let code = payload
-        .first_chunk()
-        .map_or(-5, |bytes| i32::from_ne_bytes(*bytes));
+    let code = payload.first_chunk().map_or(-5, |bytes| i32::from_ne_bytes(*bytes));
     (code != 0).then(|| io::Error::from_raw_os_error(-code))
 }
 
@@ -245,12 +237,7 @@ fn messages(mut bytes: &[u8], mut each: impl FnMut(Received<'_>) -> bool) {
     while let Ok(buffer) = NetlinkBuffer::new_checked(bytes) {
         let length = buffer.length() as usize;
         let kind = buffer.message_type();
-        if length < HEADER
-            || !each(Received {
-                kind,
-                payload: &bytes[HEADER..length],
-            })
-        {
+        if length < HEADER || !each(Received { kind, payload: &bytes[HEADER..length] }) {
             return;
         }
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or(&[]);
@@ -263,10 +250,7 @@ mod tests {
 
     #[test]
     fn attributes_read_back_what_was_encoded() {
-        let bytes = encode(&[
-            be32(7, 600),
-            nest(1, &[text(2, "abc"), attr(3, &[1, 2, 3, 4, 5])]),
-        ]);
+        let bytes = encode(&[be32(7, 600), nest(1, &[text(2, "abc"), attr(3, &[1, 2, 3, 4, 5])])]);
         let outer: Vec<_> = attributes(&bytes).collect();
         assert_eq!(outer.len(), 2);
         assert_eq!((outer[0].0, number(outer[0].1)), (7, 600));

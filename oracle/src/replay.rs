@@ -70,12 +70,7 @@ pub fn replay(judge: &mut Judge, records: &[Record], out: &mut impl Write) -> Re
         line(out, &of(record, packet, &seen))?;
     }
     let entries = judge.entries()?;
-    let counts = Counts {
-        packets,
-        not_ip,
-        known: entries.len() as u64,
-        kernel: judge.stats()?,
-    };
+    let counts = Counts { packets, not_ip, known: entries.len() as u64, kernel: judge.stats()? };
     line(out, &Final { r#final: entries })?;
     line(out, &Totals { stats: counts })
 }
@@ -84,18 +79,11 @@ fn of<'a>(record: &Record, packet: &[u8], seen: &'a Observation) -> Line<'a> {
     Line {
         n: record.number,
         t: (seen.sent.as_secs_f64() * 1e6).round() / 1e6,
-        ip: if packet.first().is_some_and(|byte| byte >> 4 == 6) {
-            6
-        } else {
-            4
-        },
+        ip: if packet.first().is_some_and(|byte| byte >> 4 == 6) { 6 } else { 4 },
         verdict: seen.verdict,
         direction: seen.direction,
         // A drop at confirmation shows in the missing `conn`.
-        reason: seen
-            .reason
-            .as_deref()
-            .filter(|_| seen.verdict == Verdict::Dropped),
+        reason: seen.reason.as_deref().filter(|_| seen.verdict == Verdict::Dropped),
         truncated: record.cut && seen.verdict == Verdict::Dropped,
         status: seen.status.map(StatusBits),
         frames_out: seen.frames_out,

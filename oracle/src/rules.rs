@@ -57,10 +57,7 @@ pub(crate) fn load(socket: &mut Netlink) -> io::Result<()> {
     };
     push(0, &[text(1, TABLE)]);
     let hook = nest(4, &[be32(1, 0), be32(2, 0)]);
-    push(
-        3,
-        &[text(1, TABLE), text(3, CHAIN), hook, text(7, "filter")],
-    );
+    push(3, &[text(1, TABLE), text(3, CHAIN), hook, text(7, "filter")]);
     let mut rule = |expressions: &[DefaultNla]| {
         push(6, &[text(1, TABLE), text(2, CHAIN), nest(4, expressions)]);
     };
@@ -98,10 +95,7 @@ fn set_mark() -> DefaultNla {
 }
 
 fn equals(value: &[u8]) -> DefaultNla {
-    expression(
-        "cmp",
-        &[be32(1, REG32_00), be32(2, 0), nest(3, &[attr(1, value)])],
-    )
+    expression("cmp", &[be32(1, REG32_00), be32(2, 0), nest(3, &[attr(1, value)])])
 }
 
 fn log(prefix: &str) -> DefaultNla {

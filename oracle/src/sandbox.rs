@@ -56,9 +56,7 @@ impl Sandbox {
         let settings = settings.clone();
         // A thread's namespace is its own, so the caller's threads stay where they are.
         let worker = std::thread::spawn(move || Self::build(settings));
-        worker
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
     fn build(settings: Settings) -> Result<Self> {
@@ -123,11 +121,7 @@ impl Sandbox {
             .filter(|(old, new)| old != new)
             .map(|(_, new)| new)
             .collect();
-        self.inside(|| {
-            changed
-                .iter()
-                .try_for_each(|&(name, value)| setting(name, value))
-        })?;
+        self.inside(|| changed.iter().try_for_each(|&(name, value)| setting(name, value)))?;
         self.settings = settings.clone();
         Ok(())
     }
@@ -163,9 +157,7 @@ impl Sandbox {
                     .during("entering the namespace")?;
                 action()
             });
-            worker
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
 }
@@ -206,11 +198,7 @@ fn tap(name: &str) -> io::Result<OwnedFd> {
     }
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
-    let mut request = Request {
-        name: [0; 16],
-        flags: FLAGS,
-        rest: [0; 22],
-    };
+    let mut request = Request { name: [0; 16], flags: FLAGS, rest: [0; 22] };
     request.name[..name.len()].copy_from_slice(name.as_bytes());
     // SAFETY: TUNSETIFF reads and writes a `struct ifreq`, whose layout `Request` has, and
     // `Setter` passes a pointer to its own copy.
@@ -219,12 +207,9 @@ fn tap(name: &str) -> io::Result<OwnedFd> {
 }
 
 fn index(_route: &Netlink, name: &str) -> Result<u32> {
-    let socket = rustix::net::socket(
-        rustix::net::AddressFamily::INET,
-        rustix::net::SocketType::DGRAM,
-        None,
-    )
-    .during("opening a socket")?;
+    let socket =
+        rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)
+            .during("opening a socket")?;
     rustix::net::netdevice::name_to_index(&socket, name).during(format!("looking up {name}"))
 }
 
@@ -271,10 +256,7 @@ fn logger() -> io::Result<Netlink> {
     socket.request(CONFIG, 0, &body)?;
     let mut body = nfgen(0, rules::GROUP).to_vec();
     // Copy mode 0: no packet bytes; queue threshold 1: no waiting.
-    body.extend(encode(&[
-        attr(2, &[0, 0, 0, 0, 0, 0]),
-        attr(5, &1_u32.to_be_bytes()),
-    ]));
+    body.extend(encode(&[attr(2, &[0, 0, 0, 0, 0, 0]), attr(5, &1_u32.to_be_bytes())]));
     socket.request(CONFIG, 0, &body)?;
     Ok(socket)
 }

@@ -60,10 +60,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         let values = TIMEOUTS.into_iter().chain(OTHERS).collect();
-        Self {
-            values,
-            lengthen: LENGTHENED,
-        }
+        Self { values, lengthen: LENGTHENED }
     }
 }
 
@@ -71,10 +68,7 @@ impl Settings {
     /// The kernel's defaults with real time-outs, for cases that wait.
     #[must_use]
     pub fn unlengthened() -> Self {
-        Self {
-            lengthen: 0,
-            ..Self::default()
-        }
+        Self { lengthen: 0, ..Self::default() }
     }
 
     /// Changes one setting. Time-outs are in seconds.
@@ -115,22 +109,13 @@ impl Settings {
     pub(crate) fn kernel(&self) -> impl Iterator<Item = (&'static str, i64)> {
         self.iter().map(|(name, value)| {
             let timeout = name.contains("timeout");
-            (
-                name,
-                if timeout {
-                    value + i64::from(self.lengthen)
-                } else {
-                    value
-                },
-            )
+            (name, if timeout { value + i64::from(self.lengthen) } else { value })
         })
     }
 
     /// True iff some time-out setting has this value in seconds.
     pub(crate) fn is_timeout(&self, seconds: i64) -> bool {
-        self.values
-            .iter()
-            .any(|(name, &value)| name.contains("timeout") && value == seconds)
+        self.values.iter().any(|(name, &value)| name.contains("timeout") && value == seconds)
     }
 }
 
@@ -149,9 +134,6 @@ mod tests {
 
     #[test]
     fn unknown_names_are_refused() {
-        assert_eq!(
-            Settings::default().set("nf_conntrack_max", 5),
-            Err("nf_conntrack_max".into())
-        );
+        assert_eq!(Settings::default().set("nf_conntrack_max", 5), Err("nf_conntrack_max".into()));
     }
 }

@@ -34,18 +34,8 @@ pub fn shrink(case: &Case, mut differs: impl FnMut(&Case) -> bool) -> Case {
 
 fn without(case: &Case, at: usize, run: usize) -> Case {
     let keep = |(n, _): &(usize, &Step)| !(at..at + run).contains(n);
-    let steps = case
-        .steps
-        .iter()
-        .enumerate()
-        .filter(keep)
-        .map(|(_, step)| step.clone())
-        .collect();
-    Case {
-        steps,
-        settings: case.settings.clone(),
-        ..*case
-    }
+    let steps = case.steps.iter().enumerate().filter(keep).map(|(_, step)| step.clone()).collect();
+    Case { steps, settings: case.settings.clone(), ..*case }
 }
 
 #[cfg(test)]

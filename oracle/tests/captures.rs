@@ -41,17 +41,11 @@ fn same(path: &str, want: &Value, got: &Value) -> Result<(), String> {
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
             let pairs = a.iter().zip(b).enumerate();
-            pairs
-                .into_iter()
-                .try_for_each(|(i, (x, y))| same(&format!("{path}[{i}]"), x, y))
+            pairs.into_iter().try_for_each(|(i, (x, y))| same(&format!("{path}[{i}]"), x, y))
         }
         (Value::Number(a), Value::Number(b)) if path.ends_with(".timeout") => {
             let apart = (a.as_f64().unwrap() - b.as_f64().unwrap()).abs();
-            if apart <= 1.0 {
-                Ok(())
-            } else {
-                Err(format!("{path}: {want} then, {got} now"))
-            }
+            if apart <= 1.0 { Ok(()) } else { Err(format!("{path}: {want} then, {got} now")) }
         }
         _ if want == got => Ok(()),
         _ => Err(format!("{path}: {want} then, {got} now")),
@@ -79,10 +73,7 @@ fn every_capture_gets_the_same_answers_again() {
         return;
     };
     let Some(mut judge) = judge(name) else { return };
-    assert!(
-        judge.sees_drops(),
-        "the drop reasons must be readable where the rest is"
-    );
+    assert!(judge.sees_drops(), "the drop reasons must be readable where the rest is");
     let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
     files.sort();
     let (mut compared, mut packets, mut failures) = (0, 0, Vec::new());
@@ -95,9 +86,7 @@ fn every_capture_gets_the_same_answers_again() {
         let mut out = Vec::new();
         replay(&mut judge, &records, &mut out).unwrap();
         let lines = |text: &str| -> Vec<Value> {
-            text.lines()
-                .map(|line| serde_json::from_str(line).unwrap())
-                .collect()
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
         };
         let want = lines(&std::fs::read_to_string(&file).unwrap());
         let got = lines(std::str::from_utf8(&out).unwrap());
@@ -105,11 +94,7 @@ fn every_capture_gets_the_same_answers_again() {
         compared += 1;
         let short = Path::new(capture).file_name().unwrap().to_str().unwrap();
         if want.len() != got.len() && short != "format--ngt-test102.pcapng" {
-            failures.push(format!(
-                "{short}: {} lines then, {} now",
-                want.len(),
-                got.len()
-            ));
+            failures.push(format!("{short}: {} lines then, {} now", want.len(), got.len()));
         }
         for (want, got) in want.iter().zip(&got) {
             if read_differently(short, want) {
@@ -121,9 +106,6 @@ fn every_capture_gets_the_same_answers_again() {
         }
     }
     println!("{compared} captures, {packets} packets compared");
-    assert!(
-        compared > 0,
-        "no *.kernel.ndjson files in ../shared/captures"
-    );
+    assert!(compared > 0, "no *.kernel.ndjson files in ../shared/captures");
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

@@ -70,10 +70,7 @@ fn the_cases_reach_every_verdict_and_state() {
         reached.run(&mut judge, &Case::any(seed));
     }
     println!("{} packets, {:?}", reached.packets, started.elapsed());
-    println!(
-        "{:?}\n{:?}\n{:?}",
-        reached.verdicts, reached.reasons, reached.timeouts
-    );
+    println!("{:?}\n{:?}\n{:?}", reached.verdicts, reached.reasons, reached.timeouts);
     for verdict in [
         "New Some(Original)",
         "Established Some(Original)",
@@ -85,10 +82,7 @@ fn the_cases_reach_every_verdict_and_state() {
         "Absorbed None",
         "Dropped None",
     ] {
-        assert!(
-            reached.verdicts.contains_key(verdict),
-            "{verdict} was never seen"
-        );
+        assert!(reached.verdicts.contains_key(verdict), "{verdict} was never seen");
     }
     for state in [
         "SYN_SENT",
@@ -104,19 +98,12 @@ fn the_cases_reach_every_verdict_and_state() {
         let seen = reached.states.iter().any(|(name, _)| *name == Some(state));
         assert!(seen, "{state} was never reached");
     }
-    assert!(
-        reached.destroyed > 20,
-        "{} entries were ended by packets",
-        reached.destroyed
-    );
+    assert!(reached.destroyed > 20, "{} entries were ended by packets", reached.destroyed);
     // Scale, SACK, close init, liberal, unacknowledged, maxack.
     assert_eq!(reached.flags, 0x3f);
     assert_eq!(reached.scales, (0..=14).collect());
     for protocol in [1, 6, 17, 47, 50, 58, 136] {
-        assert!(
-            reached.protocols.contains(&protocol),
-            "protocol {protocol} has no entry"
-        );
+        assert!(reached.protocols.contains(&protocol), "protocol {protocol} has no entry");
     }
 }
 

@@ -18,32 +18,9 @@ fn judge(test: &str, settings: &Settings) -> Option<Judge> {
 
 /// A UDP datagram with checksum 0, which is always accepted.
 fn udp(source: u8, sport: u16, destination: u8, dport: u16) -> Vec<u8> {
-    let mut packet = vec![
-        0x45,
-        0,
-        0,
-        28,
-        0,
-        1,
-        0,
-        0,
-        64,
-        17,
-        0,
-        0,
-        10,
-        0,
-        0,
-        source,
-        10,
-        0,
-        0,
-        destination,
-    ];
-    let sum: u32 = packet
-        .chunks(2)
-        .map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]))
-        .sum();
+    let mut packet =
+        vec![0x45, 0, 0, 28, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, source, 10, 0, 0, destination];
+    let sum: u32 = packet.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
     let folded = !((sum & 0xffff) + (sum >> 16)) as u16;
     packet[10..12].copy_from_slice(&folded.to_be_bytes());
     packet.extend(sport.to_be_bytes());
@@ -62,10 +39,7 @@ fn a_thousand_packets_a_second_and_more() {
     let (mut packets, settings) = (0, Settings::default());
     for _ in 0..40 {
         for flow in 0..25_u16 {
-            assert_eq!(
-                judge.packet(&udp(1, 1000 + flow, 2, 53)).unwrap().verdict,
-                Verdict::New
-            );
+            assert_eq!(judge.packet(&udp(1, 1000 + flow, 2, 53)).unwrap().verdict, Verdict::New);
             assert_eq!(
                 judge.packet(&udp(2, 53, 1, 1000 + flow)).unwrap().verdict,
                 Verdict::Established
@@ -90,9 +64,7 @@ fn settings_change_between_cases_and_counters_start_anew() {
     bad[26] = 1; // a checksum that is neither 0 nor right
     assert_eq!(judge.packet(&bad).unwrap().verdict, Verdict::Invalid);
     assert_eq!(judge.stats().unwrap().invalid, 1);
-    judge
-        .reset(&Settings::default().with("nf_conntrack_checksum", 0))
-        .unwrap();
+    judge.reset(&Settings::default().with("nf_conntrack_checksum", 0)).unwrap();
     assert_eq!(judge.stats().unwrap().invalid, 0);
     let seen = judge.packet(&bad).unwrap();
     assert_eq!((seen.verdict, seen.conn), (Verdict::New, Some(1)));
@@ -127,18 +99,13 @@ fn a_waiting_fragment_does_not_reach_the_next_case() {
         piece[3] = piece.len() as u8;
         piece[6..8].copy_from_slice(&((more << 13) | (offset / 8)).to_be_bytes());
         piece[10..12].fill(0);
-        let sum: u32 = piece[..20]
-            .chunks(2)
-            .map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]))
-            .sum();
+        let sum: u32 =
+            piece[..20].chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
         let folded = !((sum & 0xffff) + (sum >> 16)) as u16;
         piece[10..12].copy_from_slice(&folded.to_be_bytes());
         piece
     };
-    let (first, last) = (
-        piece(0, 1, &[0, 7, 0, 8, 0, 16, 0, 0]),
-        piece(8, 0, &[9; 8]),
-    );
+    let (first, last) = (piece(0, 1, &[0, 7, 0, 8, 0, 16, 0, 0]), piece(8, 0, &[9; 8]));
     assert_eq!(judge.packet(&first).unwrap().verdict, Verdict::Absorbed);
     assert_eq!(judge.packet(&last).unwrap().verdict, Verdict::New);
     judge.reset(&Settings::default()).unwrap();
@@ -157,10 +124,7 @@ fn works_from_another_thread() {
         judge.packet(&udp(1, 7, 2, 8)[..12]).unwrap()
     });
     let seen = worker.join().unwrap();
-    assert_eq!(
-        (seen.verdict, seen.reason.as_deref()),
-        (Verdict::Dropped, Some("IP_INHDR"))
-    );
+    assert_eq!((seen.verdict, seen.reason.as_deref()), (Verdict::Dropped, Some("IP_INHDR")));
 }
 
 #[test]

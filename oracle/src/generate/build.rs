@@ -25,10 +25,7 @@ pub(crate) struct Way {
 
 impl Way {
     pub(crate) fn back(self) -> Self {
-        Self {
-            src: self.dst,
-            dst: self.src,
-        }
+        Self { src: self.dst, dst: self.src }
     }
 
     pub(crate) fn is_v6(self) -> bool {
@@ -91,13 +88,7 @@ pub(crate) struct Ip {
 
 impl Ip {
     pub(crate) fn new(way: Way, protocol: u8) -> Self {
-        Self {
-            way,
-            protocol,
-            id: 0,
-            fragment: 0,
-            ttl: 64,
-        }
+        Self { way, protocol, id: 0, fragment: 0, ttl: 64 }
     }
 
     /// The packet around `payload`.
@@ -232,30 +223,20 @@ mod tests {
     #[test]
     fn checksum_of_rfc_1071() {
         // The example of RFC 1071, section 3.
-        assert_eq!(
-            !checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]),
-            0xddf2
-        );
+        assert_eq!(!checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), 0xddf2);
         assert_eq!(checksum(&[0xff, 0xff, 0x00]), 0);
     }
 
     #[test]
     fn a_whole_sums_to_zero() {
-        let segment = Segment {
-            seq: 7,
-            data: vec![1, 2, 3],
-            options: vec![1],
-            ..Segment::default()
-        };
+        let segment =
+            Segment { seq: 7, data: vec![1, 2, 3], options: vec![1], ..Segment::default() };
         let bytes = segment.bytes(WAY);
         assert_eq!(bytes.len(), 27);
         assert_eq!(upper_checksum(WAY, TCP, bytes.len(), &bytes), 0);
         let packet = segment.packet(WAY);
         assert_eq!(checksum(&packet[..20]), 0);
-        assert_eq!(
-            usize::from(u16::from_be_bytes([packet[2], packet[3]])),
-            packet.len()
-        );
+        assert_eq!(usize::from(u16::from_be_bytes([packet[2], packet[3]])), packet.len());
         let datagram = udp(WAY, 1, 2, &[9; 5]);
         assert_eq!(upper_checksum(WAY, UDP, datagram.len(), &datagram), 0);
     }

@@ -7,10 +7,7 @@ use super::{chance, host, pick};
 
 /// Packets of two flows behind chains of headers.
 pub(super) fn packets(rng: &mut Rng) -> Vec<Vec<u8>> {
-    let way = Way {
-        src: host(true, rng.u8(1..4)),
-        dst: host(true, rng.u8(4..7)),
-    };
+    let way = Way { src: host(true, rng.u8(1..4)), dst: host(true, rng.u8(4..7)) };
     (0..rng.usize(2..10))
         .map(|_| {
             let way = if chance(rng, 40) { way.back() } else { way };
@@ -31,29 +28,12 @@ pub(super) fn packets(rng: &mut Rng) -> Vec<Vec<u8>> {
 fn upper(rng: &mut Rng, way: Way) -> (u8, Vec<u8>) {
     match rng.u8(..6) {
         0 => {
-            let segment = Segment {
-                sport: 4000,
-                dport: 80,
-                flags: SYN,
-                window: 9,
-                ..Segment::default()
-            };
+            let segment =
+                Segment { sport: 4000, dport: 80, flags: SYN, window: 9, ..Segment::default() };
             (TCP, segment.bytes(way))
         }
-        1 => (
-            58,
-            icmp(
-                way,
-                pick(rng, &[128, 129, 1, 135]),
-                0,
-                [0, 7, 0, 1],
-                &[0; 8],
-            ),
-        ),
-        2 => (
-            pick(rng, &[50, 59, 135, 139, 140, 253, 1, 4, 41, 132]),
-            vec![0; rng.usize(..20)],
-        ),
+        1 => (58, icmp(way, pick(rng, &[128, 129, 1, 135]), 0, [0, 7, 0, 1], &[0; 8])),
+        2 => (pick(rng, &[50, 59, 135, 139, 140, 253, 1, 4, 41, 132]), vec![0; rng.usize(..20)]),
         _ => {
             let ports = pick(rng, &[(4000, 53), (53, 4000)]);
             (UDP, udp(way, ports.0, ports.1, b"data"))
@@ -70,11 +50,7 @@ fn chain(rng: &mut Rng, protocol: u8, payload: Vec<u8>) -> (u8, Vec<u8>) {
         match kind {
             44 => {
                 // An atomic fragment, now and then a later one.
-                let offset = if chance(rng, 85) {
-                    0_u16
-                } else {
-                    pick(rng, &[1, 8, 9])
-                };
+                let offset = if chance(rng, 85) { 0_u16 } else { pick(rng, &[1, 8, 9]) };
                 header.extend(offset.to_be_bytes());
                 header.extend([0, 0, 0, n]);
             }

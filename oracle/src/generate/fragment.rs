@@ -28,11 +28,7 @@ pub(super) fn packets(rng: &mut Rng) -> Vec<Vec<u8>> {
         if chance(rng, 60) {
             rng.shuffle(&mut pieces);
         }
-        packets.extend(
-            pieces
-                .iter()
-                .map(|piece| wrap(rng, way, protocol, id, piece)),
-        );
+        packets.extend(pieces.iter().map(|piece| wrap(rng, way, protocol, id, piece)));
     }
     packets
 }
@@ -43,15 +39,8 @@ fn datagram(rng: &mut Rng, way: Way, back: bool) -> (u8, Vec<u8>) {
     match rng.u8(..4) {
         0 => {
             let flags = if back { SYN | ACK } else { SYN };
-            let segment = Segment {
-                sport,
-                dport,
-                seq: 5,
-                flags,
-                window: 100,
-                data,
-                ..Segment::default()
-            };
+            let segment =
+                Segment { sport, dport, seq: 5, flags, window: 100, data, ..Segment::default() };
             (TCP, segment.bytes(way))
         }
         1 => {
@@ -75,19 +64,11 @@ fn cut(rng: &mut Rng, bytes: &[u8]) -> Vec<Piece> {
         let size = pick(rng, &[8, 8, 16, 24, 64, 512]);
         let end = (at + size).min(bytes.len());
         let more = end < bytes.len();
-        pieces.push(Piece {
-            offset: at,
-            bytes: bytes[at..end].to_vec(),
-            more,
-        });
+        pieces.push(Piece { offset: at, bytes: bytes[at..end].to_vec(), more });
         if !more || pieces.len() > 12 {
             // The rest in one, so that a long datagram ends too.
             if more {
-                pieces.push(Piece {
-                    offset: end,
-                    bytes: bytes[end..].to_vec(),
-                    more: false,
-                });
+                pieces.push(Piece { offset: end, bytes: bytes[end..].to_vec(), more: false });
             }
             return pieces;
         }
@@ -133,11 +114,7 @@ fn harm(rng: &mut Rng, pieces: &mut Vec<Piece>) {
         _ => {}
     }
     if pieces.is_empty() {
-        pieces.push(Piece {
-            offset: 8,
-            bytes: vec![0; 8],
-            more: true,
-        });
+        pieces.push(Piece { offset: 8, bytes: vec![0; 8], more: true });
     }
 }
 
@@ -153,12 +130,7 @@ fn wrap(rng: &mut Rng, way: Way, protocol: u8, id: u32, piece: &Piece) -> Vec<u8
     // Don't-fragment on a fragment is odd and allowed.
     let keep = if chance(rng, 5) { 0x4000 } else { 0 };
     let fragment = u16::from(piece.more) << 13 | words | keep;
-    Ip {
-        id: id as u16,
-        fragment,
-        ..Ip::new(way, protocol)
-    }
-    .packet(&piece.bytes)
+    Ip { id: id as u16, fragment, ..Ip::new(way, protocol) }.packet(&piece.bytes)
 }
 
 #[cfg(test)]
@@ -178,11 +150,7 @@ mod tests {
             }
             assert_eq!(again, whole);
             assert!(
-                pieces
-                    .iter()
-                    .rev()
-                    .skip(1)
-                    .all(|piece| piece.more && piece.bytes.len() % 8 == 0)
+                pieces.iter().rev().skip(1).all(|piece| piece.more && piece.bytes.len() % 8 == 0)
             );
             assert!(!pieces.last().unwrap().more);
         }

@@ -11,11 +11,7 @@ use super::{chance, host, hosts, pick, spoil};
 pub(super) fn queries(rng: &mut Rng) -> Vec<Vec<u8>> {
     let way = hosts(rng);
     let ids = [rng.u16(..), 7];
-    let asked = if way.is_v6() {
-        pick(rng, &[128, 139])
-    } else {
-        pick(rng, &[8, 13, 15, 17])
-    };
+    let asked = if way.is_v6() { pick(rng, &[128, 139]) } else { pick(rng, &[8, 13, 15, 17]) };
     (0..rng.usize(2..20))
         .map(|n| {
             let back = chance(rng, 45);
@@ -91,15 +87,9 @@ fn flow(rng: &mut Rng, way: Way, said: &mut Vec<(Way, Vec<u8>)>) {
     let back = way.back();
     match rng.u8(..4) {
         0 => {
-            said.push((
-                way,
-                Ip::new(way, UDP).packet(&udp(way, 4000, 53, b"question")),
-            ));
+            said.push((way, Ip::new(way, UDP).packet(&udp(way, 4000, 53, b"question"))));
             if answered {
-                said.push((
-                    back,
-                    Ip::new(back, UDP).packet(&udp(back, 53, 4000, b"answer")),
-                ));
+                said.push((back, Ip::new(back, UDP).packet(&udp(back, 53, 4000, b"answer"))));
             }
         }
         1 => {
@@ -113,24 +103,15 @@ fn flow(rng: &mut Rng, way: Way, said: &mut Vec<(Way, Vec<u8>)>) {
             };
             said.push((way, syn.packet(way)));
             if answered {
-                let both = Segment {
-                    sport: 80,
-                    dport: 4000,
-                    seq: 70,
-                    ack: 10,
-                    flags: SYN | ACK,
-                    ..syn
-                };
+                let both =
+                    Segment { sport: 80, dport: 4000, seq: 70, ack: 10, flags: SYN | ACK, ..syn };
                 said.push((back, both.packet(back)));
             }
         }
         2 => {
             let (ask, tell) = if way.is_v6() { (128, 129) } else { (8, 0) };
             let word = [0, 7, 0, 1];
-            said.push((
-                way,
-                Ip::new(way, way.icmp()).packet(&icmp(way, ask, 0, word, b"ping")),
-            ));
+            said.push((way, Ip::new(way, way.icmp()).packet(&icmp(way, ask, 0, word, b"ping"))));
             if answered {
                 let bytes = icmp(back, tell, 0, word, b"ping");
                 said.push((back, Ip::new(back, way.icmp()).packet(&bytes)));
@@ -151,16 +132,8 @@ fn error(rng: &mut Rng, quoted: Way, mut quote: Vec<u8>) -> Vec<u8> {
     let six = quoted.is_v6();
     harm(rng, &mut quote, six);
     // Who reports: the far end, or a router on the path; whom: the sender, or somebody else.
-    let src = if chance(rng, 50) {
-        quoted.dst
-    } else {
-        host(six, rng.u8(200..203))
-    };
-    let dst = if chance(rng, 88) {
-        quoted.src
-    } else {
-        pick(rng, &[quoted.dst, host(six, 99)])
-    };
+    let src = if chance(rng, 50) { quoted.dst } else { host(six, rng.u8(200..203)) };
+    let dst = if chance(rng, 88) { quoted.src } else { pick(rng, &[quoted.dst, host(six, 99)]) };
     let way = Way { src, dst };
     if six && chance(rng, 20) {
         return redirect(rng, way, &quote);
@@ -170,16 +143,8 @@ fn error(rng: &mut Rng, quoted: Way, mut quote: Vec<u8>) -> Vec<u8> {
     } else {
         pick(rng, &[3, 3, 4, 5, 11, 11, 12, 10])
     };
-    let code = if chance(rng, 70) {
-        rng.u8(..6)
-    } else {
-        rng.u8(..)
-    };
-    let word = if chance(rng, 50) {
-        [0; 4]
-    } else {
-        [rng.u8(..), 0, 5, 220]
-    };
+    let code = if chance(rng, 70) { rng.u8(..6) } else { rng.u8(..) };
+    let word = if chance(rng, 50) { [0; 4] } else { [rng.u8(..), 0, 5, 220] };
     let mut bytes = icmp(way, kind, code, word, &quote);
     match rng.u8(..25) {
         0 => spoil(rng, &mut bytes, 2),
@@ -222,23 +187,11 @@ fn harm(rng: &mut Rng, quote: &mut Vec<u8>, six: bool) {
 /// An ICMPv6 redirect (RFC 4861, 4.5), proper or not.
 fn redirect(rng: &mut Rng, way: Way, quote: &[u8]) -> Vec<u8> {
     let link_local = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
-    let src = if chance(rng, 85) {
-        IpAddr::V6(link_local)
-    } else {
-        way.src
-    };
+    let src = if chance(rng, 85) { IpAddr::V6(link_local) } else { way.src };
     let way = Way { src, ..way };
     let mut body = vec![0; 32];
-    let kind = if chance(rng, 85) {
-        4
-    } else {
-        pick(rng, &[1, 2, 5])
-    };
-    let length = if chance(rng, 90) {
-        (quote.len() + 8).div_ceil(8) as u8
-    } else {
-        0
-    };
+    let kind = if chance(rng, 85) { 4 } else { pick(rng, &[1, 2, 5]) };
+    let length = if chance(rng, 90) { (quote.len() + 8).div_ceil(8) as u8 } else { 0 };
     body.extend([kind, length, 0, 0, 0, 0, 0, 0]);
     body.extend(quote);
     if chance(rng, 10) {
@@ -247,9 +200,5 @@ fn redirect(rng: &mut Rng, way: Way, quote: &[u8]) -> Vec<u8> {
     let code = if chance(rng, 90) { 0 } else { 1 };
     let bytes = icmp(way, 137, code, [0; 4], &body);
     let ttl = if chance(rng, 85) { 255 } else { 64 };
-    Ip {
-        ttl,
-        ..Ip::new(way, ICMPV6)
-    }
-    .packet(&bytes)
+    Ip { ttl, ..Ip::new(way, ICMPV6) }.packet(&bytes)
 }

@@ -100,18 +100,9 @@ impl Case {
     #[must_use]
     pub fn new(kind: Kind, seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed ^ (kind as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let settings = if kind == Kind::Waiting {
-            impatient(&mut rng)
-        } else {
-            settings(&mut rng)
-        };
+        let settings = if kind == Kind::Waiting { impatient(&mut rng) } else { settings(&mut rng) };
         let steps = steps(kind, seed, &mut rng);
-        Self {
-            kind,
-            seed,
-            settings,
-            steps,
-        }
+        Self { kind, seed, settings, steps }
     }
 
     /// A quick case of a kind drawn from the seed; TCP comes most often.
@@ -180,20 +171,15 @@ fn mixed(rng: &mut Rng) -> Vec<Vec<u8>> {
 
 /// A few packets, with pauses that let short time-outs run out or nearly so.
 fn waiting(rng: &mut Rng) -> Vec<Step> {
-    let kind = [
-        Kind::TcpTalk,
-        Kind::Udp,
-        Kind::Query,
-        Kind::IcmpError,
-        Kind::Generic,
-    ][rng.usize(..5)];
+    let kind =
+        [Kind::TcpTalk, Kind::Udp, Kind::Query, Kind::IcmpError, Kind::Generic][rng.usize(..5)];
     let seed = rng.u64(..);
     let mut steps = steps(kind, seed, rng);
     steps.truncate(24);
     for _ in 0..rng.usize(1..4) {
         let at = rng.usize(..=steps.len());
-        // Well off the whole seconds, where a tick more or less would decide.
-        let pause = [500, 1500, 2500][rng.usize(..3)];
+        // Well off the whole seconds, also in sum, where a tick more or less would decide.
+        let pause = [350, 1350, 2350][rng.usize(..3)];
         steps.insert(at, Step::Wait(Duration::from_millis(pause)));
     }
     steps
@@ -209,22 +195,10 @@ fn settings(rng: &mut Rng) -> Settings {
                 1 => ("nf_conntrack_tcp_loose", 0),
                 2 => ("nf_conntrack_tcp_ignore_invalid_rst", 1),
                 3 => ("nf_conntrack_checksum", 0),
-                4 => (
-                    "nf_conntrack_tcp_max_retrans",
-                    [0, 1, 2, 10, 255][rng.usize(..5)],
-                ),
-                5 => (
-                    "nf_conntrack_tcp_timeout_max_retrans",
-                    [20, 90, 100_000][rng.usize(..3)],
-                ),
-                6 => (
-                    "nf_conntrack_tcp_timeout_unacknowledged",
-                    [7, 80, 200_000][rng.usize(..3)],
-                ),
-                _ => (
-                    "nf_conntrack_tcp_timeout_close",
-                    [200, 2000][rng.usize(..2)],
-                ),
+                4 => ("nf_conntrack_tcp_max_retrans", [0, 1, 2, 10, 255][rng.usize(..5)]),
+                5 => ("nf_conntrack_tcp_timeout_max_retrans", [20, 90, 100_000][rng.usize(..3)]),
+                6 => ("nf_conntrack_tcp_timeout_unacknowledged", [7, 80, 200_000][rng.usize(..3)]),
+                _ => ("nf_conntrack_tcp_timeout_close", [200, 2000][rng.usize(..2)]),
             };
             settings = settings.with(name, value);
         }
@@ -236,11 +210,8 @@ fn settings(rng: &mut Rng) -> Settings {
 /// to whole seconds still tells which one was set.
 fn impatient(rng: &mut Rng) -> Settings {
     let mut settings = Settings::unlengthened();
-    let names: Vec<_> = settings
-        .iter()
-        .map(|(name, _)| name)
-        .filter(|name| name.contains("timeout"))
-        .collect();
+    let names: Vec<_> =
+        settings.iter().map(|(name, _)| name).filter(|name| name.contains("timeout")).collect();
     for name in names {
         settings = settings.with(name, pick(rng, &[2, 4]));
     }
@@ -251,10 +222,7 @@ fn impatient(rng: &mut Rng) -> Settings {
 fn hosts(rng: &mut Rng) -> Way {
     let six = rng.u8(..3) == 0;
     let (a, b) = (rng.u8(1..4), rng.u8(4..7));
-    Way {
-        src: host(six, a),
-        dst: host(six, b),
-    }
+    Way { src: host(six, a), dst: host(six, b) }
 }
 
 fn host(six: bool, number: u8) -> IpAddr {

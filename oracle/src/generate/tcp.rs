@@ -46,12 +46,7 @@ impl Talk {
         let way = hosts(rng);
         let (sport, dport) = (pick(rng, &[1024, 40_000, 40_001]), pick(rng, &[80, 443]));
         let peers = [peer(rng, sport), peer(rng, dport)];
-        Self {
-            way,
-            peers,
-            said: Vec::new(),
-            packets: Vec::new(),
-        }
+        Self { way, peers, said: Vec::new(), packets: Vec::new() }
     }
 
     fn way(&self, from: usize) -> Way {
@@ -68,11 +63,7 @@ impl Talk {
             ack: if flags & ACK != 0 { other.next } else { 0 },
             flags,
             window: me.window,
-            options: if flags & SYN != 0 {
-                syn_options(me)
-            } else {
-                plain_options(me)
-            },
+            options: if flags & SYN != 0 { syn_options(me) } else { plain_options(me) },
             data: vec![b'x'; data],
             ..Segment::default()
         }
@@ -89,11 +80,7 @@ impl Talk {
         if segment.flags & ACK != 0 && segment.ack.wrapping_sub(me.acked) < 1 << 20 {
             me.acked = segment.ack;
         }
-        let shift = if segment.flags & SYN != 0 {
-            0
-        } else {
-            me.scale.unwrap_or(0).min(14)
-        };
+        let shift = if segment.flags & SYN != 0 { 0 } else { me.scale.unwrap_or(0).min(14) };
         let offer = u32::from(segment.window) << shift;
         me.offered = me.offered.max(offer);
         if segment.flags & ACK != 0 {
@@ -118,9 +105,7 @@ impl Talk {
         self.send(1, SYN | ACK, 0);
         // Scaling counts only if both offer it (RFC 7323, 2.2).
         if self.peers.iter().any(|peer| peer.scale.is_none()) {
-            self.peers
-                .iter_mut()
-                .for_each(|peer| peer.scale = peer.scale.map(|_| 0));
+            self.peers.iter_mut().for_each(|peer| peer.scale = peer.scale.map(|_| 0));
         }
         self.send(0, ACK, 0);
     }
@@ -220,10 +205,7 @@ impl Talk {
                 // RST against what the receiver has acknowledged.
                 let mut reset = self.segment(from, pick(rng, &[RST, RST | ACK]), 0);
                 let acked = self.peers[1 - from].acked;
-                reset.seq = pick(
-                    rng,
-                    &[0, acked, acked.wrapping_sub(1), acked.wrapping_add(1)],
-                );
+                reset.seq = pick(rng, &[0, acked, acked.wrapping_sub(1), acked.wrapping_add(1)]);
                 self.say(from, reset);
             }
             12 => {
@@ -239,10 +221,7 @@ impl Talk {
                 // A SYN that nobody asked for, its challenge, and the reset it provokes.
                 self.send(from, SYN, 0);
                 let challenge = self.segment(1 - from, ACK, 0);
-                let answer = Segment {
-                    seq: challenge.ack,
-                    ..self.segment(from, RST, 0)
-                };
+                let answer = Segment { seq: challenge.ack, ..self.segment(from, RST, 0) };
                 self.say(1 - from, challenge);
                 if chance(rng, 50) {
                     self.say(from, answer);
@@ -253,24 +232,8 @@ impl Talk {
 
     /// A packet whose numbers lie at the edges.
     fn aimed(&mut self, rng: &mut Rng, from: usize) {
-        let flags = pick(
-            rng,
-            &[
-                ACK,
-                ACK,
-                ACK | PSH,
-                FIN | ACK,
-                RST,
-                RST | ACK,
-                SYN,
-                SYN | ACK,
-            ],
-        );
-        let data = if flags & (RST | SYN) == 0 {
-            pick(rng, &[0, 0, 1, 2, 1000])
-        } else {
-            0
-        };
+        let flags = pick(rng, &[ACK, ACK, ACK | PSH, FIN | ACK, RST, RST | ACK, SYN, SYN | ACK]);
+        let data = if flags & (RST | SYN) == 0 { pick(rng, &[0, 0, 1, 2, 1000]) } else { 0 };
         self.shoot(rng, from, flags, data);
     }
 
@@ -306,11 +269,7 @@ impl Talk {
             return self.send(0, SYN, 0);
         }
         // Mostly the last one, since only identical ones in a row count as retransmissions.
-        let at = if chance(rng, 60) {
-            self.said.len() - 1
-        } else {
-            rng.usize(..self.said.len())
-        };
+        let at = if chance(rng, 60) { self.said.len() - 1 } else { rng.usize(..self.said.len()) };
         let (from, segment) = self.said[at].clone();
         for _ in 0..rng.usize(1..6) {
             self.say(from, segment.clone());
@@ -347,18 +306,11 @@ impl Talk {
         for _ in 0..count {
             let left = self.ack_edge(rng, from);
             blocks.extend(left.to_be_bytes());
-            let right = if chance(rng, 70) {
-                self.ack_edge(rng, from)
-            } else {
-                left.wrapping_add(10)
-            };
+            let right =
+                if chance(rng, 70) { self.ack_edge(rng, from) } else { left.wrapping_add(10) };
             blocks.extend(right.to_be_bytes());
         }
-        let length = if chance(rng, 85) {
-            2 + blocks.len() as u8
-        } else {
-            rng.u8(..)
-        };
+        let length = if chance(rng, 85) { 2 + blocks.len() as u8 } else { rng.u8(..) };
         segment.options = vec![1, 1, 5, length];
         segment.options.extend(blocks);
         if chance(rng, 50) {
@@ -441,11 +393,7 @@ fn syn_options(peer: &Peer) -> Vec<u8> {
 }
 
 fn plain_options(peer: &Peer) -> Vec<u8> {
-    if peer.stamps {
-        STAMPS.to_vec()
-    } else {
-        Vec::new()
-    }
+    if peer.stamps { STAMPS.to_vec() } else { Vec::new() }
 }
 
 /// A conversation of ten to forty packets that keeps to the protocol less and less.
@@ -579,9 +527,7 @@ mod tests {
     fn a_handshake_is_what_the_rfc_says() {
         let mut talk = Talk::new(&mut Rng::with_seed(1));
         talk.handshake();
-        let [(_, syn), (_, both), (_, ack)] = &talk.said[..] else {
-            panic!()
-        };
+        let [(_, syn), (_, both), (_, ack)] = &talk.said[..] else { panic!() };
         assert_eq!((syn.flags, both.flags, ack.flags), (SYN, SYN | ACK, ACK));
         assert_eq!(both.ack, syn.seq.wrapping_add(1));
         assert_eq!((ack.seq, ack.ack), (both.ack, both.seq.wrapping_add(1)));

@@ -9,27 +9,14 @@ use super::{chance, hosts, pick, spoil};
 pub(super) fn packets(rng: &mut Rng) -> Vec<Vec<u8>> {
     let way = hosts(rng);
     let lite = chance(rng, 25);
-    let (sport, dport) = (
-        pick(rng, &[0, 53, 5000, 65_535]),
-        pick(rng, &[0, 53, 53, 4500]),
-    );
+    let (sport, dport) = (pick(rng, &[0, 53, 5000, 65_535]), pick(rng, &[0, 53, 53, 4500]));
     // A host that talks to itself: both tuples of the flow may be equal.
-    let way = if chance(rng, 10) {
-        Way {
-            src: way.dst,
-            ..way
-        }
-    } else {
-        way
-    };
+    let way = if chance(rng, 10) { Way { src: way.dst, ..way } } else { way };
     (0..rng.usize(2..20))
         .map(|_| {
             let reply = chance(rng, 45);
-            let (way, sport, dport) = if reply {
-                (way.back(), dport, sport)
-            } else {
-                (way, sport, dport)
-            };
+            let (way, sport, dport) =
+                if reply { (way.back(), dport, sport) } else { (way, sport, dport) };
             let data = vec![b'u'; pick(rng, &[0, 1, 7, 8, 100, 1400])];
             if lite {
                 Ip::new(way, UDPLITE).packet(&udplite(rng, way, sport, dport, &data))
@@ -92,12 +79,10 @@ fn udplite(rng: &mut Rng, way: Way, sport: u16, dport: u16, data: &[u8]) -> Vec<
     bytes.extend((coverage as u16).to_be_bytes());
     bytes.extend([0, 0]);
     bytes.extend(data);
-    let covered = if coverage == 0 {
-        whole
-    } else {
-        coverage.min(whole)
-    };
-    let protocol = if chance(rng, 70) { UDP } else { UDPLITE };
+    let covered = if coverage == 0 { whole } else { coverage.min(whole) };
+    let protocol = if chance(rng, 80) { UDP } else { UDPLITE };
+    // Over IPv4 Linux takes only the low eight bits of the length into the pseudo-header.
+    let whole = if chance(rng, 50) { whole } else { whole & 0xff };
     let sum = upper_checksum(way, protocol, whole, &bytes[..covered]);
     bytes[6..8].copy_from_slice(&sum.to_be_bytes());
     match rng.u8(..10) {
