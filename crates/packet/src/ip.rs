@@ -257,11 +257,6 @@ impl<'a> Packet<'a> {
         let walk = walk(bytes, len, h[6]);
         let partial = walk.fragment.is_some_and(|f| f.offset != 0 || f.more);
         let l4 = match walk.end {
-            // Reassembly comes first, and needs all of the header whatever follows it.
-            _ if walk.fragment_cut => {
-                let why = L4Error::ExtensionCut { protocol: protocol::FRAGMENT };
-                L4::Malformed { ports: None, why }
-            }
             Ok(()) if partial => L4::Malformed { ports: None, why: L4Error::Fragment },
             _ => walk.l4(bytes, len),
         };
@@ -342,8 +337,6 @@ pub(crate) struct Walk {
     pub(crate) fragment: Option<Fragment>,
     /// The last one seen; with more than one, the walk ended at this one if its offset is not zero.
     pub(crate) last_fragment: Option<Fragment>,
-    /// True iff the first fragment header is not all there: enough to walk on, not enough to reassemble.
-    pub(crate) fragment_cut: bool,
     pub(crate) end: Result<(), L4Error>,
 }
 
@@ -377,7 +370,6 @@ pub(crate) fn walk(bytes: &[u8], len: u32, first: u8) -> Walk {
             announced: 40,
             fragment: None,
             last_fragment: None,
-            fragment_cut: false,
             end: Ok(()),
         },
         _ => walk_from(bytes, len, first, 40, 6),
@@ -389,7 +381,6 @@ pub(crate) fn walk_from(bytes: &[u8], len: u32, first: u8, at: usize, chain_at: 
     let (mut protocol, mut at, mut chain_at) = (first, at, chain_at);
     let mut fragment = None;
     let mut last_fragment = None;
-    let mut fragment_cut = false;
     // The header that reached beyond the end of the packet, if one did.
     let mut beyond = None;
     let end = loop {
@@ -436,23 +427,13 @@ pub(crate) fn walk_from(bytes: &[u8], len: u32, first: u8, at: usize, chain_at: 
                 }
             } else if offset != 0 {
                 break Err(L4Error::ExtensionCut { protocol });
-            } else if fragment.is_none() {
-                fragment_cut = true;
             }
         }
         chain_at = at;
         protocol = h[0];
         at += size;
     };
-    Walk {
-        protocol,
-        at: at.min(bytes.len()),
-        announced: at,
-        fragment,
-        last_fragment,
-        fragment_cut,
-        end,
-    }
+    Walk { protocol, at: at.min(bytes.len()), announced: at, fragment, last_fragment, end }
 }
 
 /// The error where a header of `protocol` needs the packet's bytes up to `need`, beyond those kept.
