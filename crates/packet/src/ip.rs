@@ -425,7 +425,8 @@ pub(crate) fn walk_from(bytes: &[u8], len: u32, first: u8, at: usize, chain_at: 
                     at += size;
                     break Ok(());
                 }
-            } else if offset != 0 {
+            } else if offset != 0 || h[0] == protocol::NO_NEXT {
+                // Reassembly drops it. With another header behind, Linux 6.18 goes on.
                 break Err(L4Error::ExtensionCut { protocol });
             }
         }

@@ -187,7 +187,15 @@ fn passed_fragments_can_be_judged() {
 
 #[test]
 fn cut_fragment_headers_and_jumbograms() {
-    for rest in [&[][..], &[17, 0, 0], &[17, 0, 0, 8], &[17, 0, 0, 8, 0, 0, 0]] {
+    for rest in [
+        &[][..],
+        &[17, 0, 0],
+        &[17, 0, 0, 8],
+        &[17, 0, 0, 8, 0, 0, 0],
+        // Nothing behind it: found by the kernel as judge.
+        &[59, 0, 0, 0],
+        &[59, 0, 0, 1, 0, 0, 0],
+    ] {
         let outcome_of = ipv6(44, rest);
         let mut r = Reassembler::default();
         assert_eq!(
