@@ -245,7 +245,11 @@ impl Judge {
             None if self.waits(packet, &reasons) => (Verdict::Absorbed, None),
             None => (Verdict::Dropped, None),
         };
-        self.fragments |= verdict == Verdict::Absorbed;
+        // A fragment that is refused may leave a queue behind, too. Behind which headers of IPv6 a fragment header
+        // stands is not looked into here.
+        let six = packet.first().is_some_and(|byte| byte >> 4 == 6);
+        self.fragments |= verdict == Verdict::Absorbed
+            || verdict == Verdict::Dropped && (six || is_fragment(packet));
         let lost = verdict == Verdict::Dropped || frames_out == 0 && verdict != Verdict::Absorbed;
         let reason = if lost { self.reason(&reasons) } else { None };
         let destroyed = destroyed.into_iter().map(|(_, entry)| entry).collect();
