@@ -163,7 +163,7 @@ impl ReceivePath {
         let user = u32::from(self.options.zone.id);
         let verdict = match self.reassembler.push(now, packet, user) {
             Outcome::Complete(datagram) => {
-                return match Packet::parse(datagram.bytes, datagram.len) {
+                return match Packet::parse_reassembled(datagram.bytes, datagram.len) {
                     Ok(whole) => {
                         let context = Context {
                             zone: self.options.zone,

@@ -492,7 +492,8 @@ impl Conntrack {
                 return None;
             }
         };
-        if direction == Direction::Reply {
+        // An entry that its first reply ends is gone before that reply is noted.
+        if direction == Direction::Reply && !ended {
             conn.set_once(Status::SEEN_REPLY, EventBits::REPLY);
         }
         let moved = state.zip(conn.tcp_state()).filter(|(from, to)| from != to);

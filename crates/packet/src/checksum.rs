@@ -231,6 +231,10 @@ impl Packet<'_> {
                 }
                 if rule == ChecksumRule::Linux {
                     plan.pseudo = Some(protocol::UDP);
+                    if self.family == Family::V4 {
+                        // Length and protocol change places in the sum, so that of the length only a byte counts.
+                        plan.length &= 0xff;
+                    }
                 }
             }
             (L4::Udp(udp), _, _) => {

@@ -127,6 +127,18 @@ pub enum IpError {
         /// Length of the packet.
         there: u32,
     },
+    /// An option of the hop-by-hop header reaches beyond that header (RFC 8200, section 4.2).
+    #[error(
+        "the hop-by-hop option at byte {at} has {size} bytes, its header ends at byte {header_end}"
+    )]
+    HopByHopOption {
+        /// Where the option starts.
+        at: u32,
+        /// Its size.
+        size: u32,
+        /// Where the header ends.
+        header_end: u32,
+    },
     /// IPv4 header checksum wrong (RFC 791, section 3.1).
     #[error("the IPv4 header checksum is {found:#06x}, {expected:#06x} would be right")]
     Checksum {
@@ -155,7 +167,7 @@ impl<'a> Packet<'a> {
         let wire_len = wire_len.max(bytes.len() as u32);
         match bytes.first() {
             Some(b) if b >> 4 == 4 => Self::parse_v4(bytes, wire_len),
-            Some(b) if b >> 4 == 6 => Self::parse_v6(bytes, wire_len),
+            Some(b) if b >> 4 == 6 => Self::parse_v6(bytes, wire_len, true),
             Some(b) => Err(IpError::Version(b >> 4)),
             None if wire_len > 0 => Err(IpError::Cut { kept: 0 }),
             None => Err(IpError::HeaderShort { there: 0, need: 20 }),
@@ -232,8 +244,20 @@ impl<'a> Packet<'a> {
         })
     }
 
+    /// A datagram as connection tracking sees it behind reassembly: what the host checks of a header on arrival is not
+    /// checked again, and a further IPv6 fragment header that does not say "later part" is passed over.
+    pub fn parse_reassembled(bytes: &'a [u8], wire_len: u32) -> Result<Self, IpError> {
+        match bytes.first() {
+            Some(b) if b >> 4 == 6 => {
+                Self::parse_v6(bytes, wire_len.max(bytes.len() as u32), false)
+                    .map(|p| p.unassembled())
+            }
+            _ => Self::parse(bytes, wire_len),
+        }
+    }
+
     #[inline(never)]
-    fn parse_v6(bytes: &'a [u8], wire_len: u32) -> Result<Self, IpError> {
+    fn parse_v6(bytes: &'a [u8], wire_len: u32, arrival: bool) -> Result<Self, IpError> {
         if wire_len < 40 {
             return Err(IpError::HeaderShort { there: wire_len, need: 40 });
         }
@@ -251,7 +275,7 @@ impl<'a> Packet<'a> {
             return Err(IpError::LengthBeyond { says: len, there: wire_len });
         }
         let bytes = &bytes[..bytes.len().min(len as usize)];
-        if h[6] == protocol::HOP_BY_HOP {
+        if arrival && h[6] == protocol::HOP_BY_HOP {
             hop_by_hop_fits(bytes, len)?;
         }
         let walk = walk(bytes, len, h[6]);
@@ -283,6 +307,8 @@ impl<'a> Packet<'a> {
         let mut packet = self.clone();
         if self.family == Family::V6 && self.fragment.is_some() {
             packet.l4 = walk(self.bytes, self.len, self.bytes[6]).l4(self.bytes, self.len);
+            // Its checksum is verified as if it were whole.
+            packet.fragment = None;
         }
         packet
     }
@@ -313,6 +339,19 @@ fn hop_by_hop_fits(bytes: &[u8], len: u32) -> Result<(), IpError> {
     };
     if says > len {
         return Err(IpError::HopByHop { says, there: len });
+    }
+    let Some(mut options) = bytes.get(42..says as usize) else { return Ok(()) };
+    while let [kind, rest @ ..] = options {
+        let size = match (kind, rest) {
+            (0, _) => 1,
+            (_, [size, ..]) => usize::from(*size) + 2,
+            (_, []) => 2,
+        };
+        let Some(after) = options.get(size..) else {
+            let at = says - options.len() as u32;
+            return Err(IpError::HopByHopOption { at, size: size as u32, header_end: says });
+        };
+        options = after;
     }
     Ok(())
 }

@@ -71,14 +71,14 @@ impl Reassembler {
     pub fn push(&mut self, now: Instant, packet: &Packet<'_>, user: u32) -> Outcome<'_> {
         let Some(fragment) = packet.fragment else {
             return match (packet.family, &packet.l4) {
-                // An IPv6 fragment header that is not all there.
+                // An IPv6 fragment header that is not all there; a payload length of zero is not looked into.
                 (
                     Family::V6,
                     L4::Malformed {
                         why: L4Error::ExtensionCut { protocol: protocol::FRAGMENT },
                         ..
                     },
-                ) => self.drop(FragmentError::HeaderCut),
+                ) if packet.len > 40 => self.drop(FragmentError::HeaderCut),
                 _ => Outcome::NotFragment,
             };
         };

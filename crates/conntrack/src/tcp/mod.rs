@@ -341,7 +341,7 @@ fn reset(hook: &Hook<'_>, status: Status, track: &TcpTrack, tcp: &Tcp<'_>) -> St
         target = old;
     }
     let answers = tcp.ack == last.end
-        && ((status.has(Status::SEEN_REPLY) && last.index == Kind::Syn)
+        && ((status.has(Status::SEEN_REPLY) && last.index == Kind::Syn && last.dir != dir)
             || (!status.has(Status::ASSURED) && last.index == Kind::Ack));
     let answers_reply_ack = old == TcpState::SynSent
         && last.index == Kind::Ack
