@@ -32,7 +32,8 @@ fuzz_target!(|input: &[u8]| {
         let (bytes, after) = tail.split_at(tail.len().min(usize::from(*len)));
         rest = after;
         now += u64::from(*wait) * 1_000_000_000;
-        let verdict = path.frame(Instant::from_nanos(now), LinkType::RAW, bytes, bytes.len() as u32);
+        let verdict =
+            path.frame(Instant::from_nanos(now), LinkType::RAW, bytes, bytes.len() as u32);
         assert!(verdict.reason.verdicts().contains(&verdict.kind), "{verdict:?}");
         let _ = verdict.detail.to_string();
         assert!(path.conntrack().len() <= MAX as usize);
