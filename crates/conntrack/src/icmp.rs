@@ -6,9 +6,9 @@ use fourtuple_packet::{
 };
 
 use crate::connection::Connection;
+use crate::protocol::{Handled, Hook, checksum_detail};
 use crate::reason::{Reason, VerdictKind};
 use crate::settings::Settings;
-use crate::track::{Handled, Hook, checksum_detail};
 use crate::tuple::Tuple;
 use crate::verdict::{Detail, Verdict};
 

@@ -13,6 +13,7 @@ mod hash;
 mod icmp;
 mod nets;
 mod path;
+mod protocol;
 mod reason;
 mod settings;
 mod store;

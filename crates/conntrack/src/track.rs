@@ -1,17 +1,19 @@
 //! The tracker: look up or make, hand to the protocol, confirm.
 
-use fourtuple_packet::{Checksum, Instant, L4, L4Error, Packet, Span, Tcp, protocol};
+mod life;
 
-use crate::connection::{ConnId, Connection, Counters, EventBits, Proto, Status};
+use fourtuple_packet::{Instant, L4, L4Error, Packet, protocol};
+
+use crate::connection::{ConnId, Connection, EventBits, Status};
 use crate::events::{EndReason, Event, EventKind, Events};
 use crate::hash::TupleHash;
 use crate::icmp::{self, Precheck};
+use crate::protocol::{Handled, Hook, check_header, dispatch, first_state, no_tuple};
 use crate::reason::{Reason, VerdictKind};
 use crate::settings::Settings;
 use crate::store::{Place, Store};
 use crate::tcp;
 use crate::tuple::{Direction, Tuple, Zone};
-use crate::udp;
 use crate::verdict::{Change, Detail, Verdict};
 use fourtuple_hash::Key;
 
@@ -52,29 +54,6 @@ pub struct Stats {
     pub chaintoolong: u64,
     /// Times at which `now` went backwards and was held.
     pub clock_backwards: u64,
-}
-
-/// What a protocol handler gets.
-pub(crate) struct Hook<'a> {
-    pub(crate) settings: &'a Settings,
-    pub(crate) now: Instant,
-    pub(crate) direction: Direction,
-    /// Length of the IP packet: what accounting counts.
-    pub(crate) len: u32,
-}
-
-/// What a protocol handler answers.
-pub(crate) enum Handled {
-    /// The packet belongs to its connection. A note replaces the usual reason; `ended` deletes the entry.
-    Accept { note: Option<(Reason, Detail)>, ended: bool },
-    /// The packet loses its connection.
-    Invalid(Reason, Detail),
-    /// The entry is to be deleted, and the packet to start over.
-    Reopen,
-}
-
-impl Handled {
-    pub(crate) const PLAIN: Self = Self::Accept { note: None, ended: false };
 }
 
 /// What a first look at a packet of a batch found out.
@@ -573,138 +552,6 @@ impl Conntrack {
         self.peak = self.peak.max(self.store.len());
         Received { verdict, slot: Some(slot), unconfirmed: true, fresh: false }
     }
-
-    /// A connection without protocol state.
-    fn blank(&self, original: &Tuple, reply: &Tuple, context: &Context) -> Connection {
-        Connection {
-            serial: 0,
-            tuples: [*original, *reply],
-            hashes: [0; 2],
-            zone: context.zone,
-            net: context.net,
-            status: Status(0),
-            mark: 0,
-            timeout: Span::ZERO,
-            expires: Instant::ZERO,
-            armed: Instant::ZERO,
-            start: Instant::ZERO,
-            timestamp: self.settings.timestamp,
-            acct: self.settings.acct,
-            mirrored: original == reply,
-            events: EventBits::default(),
-            counters: [Counters::default(); 2],
-            proto: Proto::Stateless,
-        }
-    }
-
-    /// Checks `nf_conntrack_max` and evicts if need be.
-    fn make_room(&mut self, tuple: &Tuple, context: &Context) -> Result<(), Verdict> {
-        let (max, net) = (self.settings.max, context.net);
-        let count = self.store.count(net) + 1;
-        if max == 0 || count <= max {
-            return Ok(());
-        }
-        let zone = context.zone.id_for(Direction::Original);
-        let victims =
-            self.store.early_drop_victims(self.now, tuple, zone, net, self.settings.buckets);
-        if victims.is_empty() {
-            self.stats.drop += 1;
-            let detail = Detail::Full { count, max };
-            return Err(Verdict::without(VerdictKind::Dropped, Reason::TableFull, detail));
-        }
-        for (slot, end) in victims {
-            if end == EndReason::EarlyDrop {
-                self.stats.early_drop += 1;
-            }
-            self.end(slot, end);
-        }
-        Ok(())
-    }
-
-    /// Confirms: the entry gets its number, its place in the table, and its time-out starts to run.
-    fn insert(&mut self, slot: u32, fresh: bool, verdict: &mut Verdict) -> Result<(), Verdict> {
-        let now = self.now;
-        if let Some(winner) = self.store.clash(now, slot, fresh) {
-            return self.resolve_clash(slot, winner, verdict);
-        }
-        if let Err(probed) = self.store.confirm(now, slot) {
-            self.store.free(slot);
-            self.stats.chaintoolong += 1;
-            self.stats.insert_failed += 1;
-            let detail = Detail::Probed(probed);
-            return Err(Verdict::without(VerdictKind::Dropped, Reason::ChainTooLong, detail));
-        }
-        self.serial += 1;
-        let conn = &mut self.store[slot];
-        conn.serial = self.serial;
-        conn.events = EventBits::NEW;
-        verdict.connection = Some(self.store.id(slot));
-        self.deliver(slot, EventKind::New);
-        Ok(())
-    }
-
-    /// Two packets of one flow were new at once; `winner` was confirmed first.
-    fn resolve_clash(
-        &mut self,
-        slot: u32,
-        winner: u32,
-        verdict: &mut Verdict,
-    ) -> Result<(), Verdict> {
-        let (loser, other) = (&self.store[slot], &self.store[winner]);
-        let [original, reply] = loser.tuples;
-        let same_flow = other.zone == loser.zone
-            && (other.tuples == loser.tuples || other.tuples == [reply, original]);
-        // What keeps state per packet cannot be merged after the fact.
-        let mergeable = !matches!(
-            original.protocol,
-            protocol::TCP | protocol::SCTP | protocol::ICMP | protocol::ICMPV6
-        );
-        let bytes = loser.counters[0];
-        self.store.free(slot);
-        if !(same_flow && mergeable) {
-            self.stats.drop += 1;
-            self.stats.insert_failed += 1;
-            return Err(Verdict::without(VerdictKind::Dropped, Reason::Clash, Detail::None));
-        }
-        self.stats.clash_resolve += 1;
-        let id = self.store.id(winner);
-        let conn = &mut self.store[winner];
-        if conn.acct {
-            conn.counters[0].packets += 1;
-            conn.counters[0].bytes += bytes.bytes;
-        }
-        verdict.connection = Some(id);
-        verdict.change = Change::default();
-        Ok(())
-    }
-
-    /// Sends what a connection has gathered as one event.
-    #[inline]
-    fn deliver(&mut self, slot: u32, kind: EventKind) {
-        // A packet that was queued between receive and confirm may have lost its entry meanwhile.
-        let Some(conn) = self.store.get_mut(slot) else {
-            return;
-        };
-        let bits = conn.events;
-        if bits == EventBits::default() {
-            return;
-        }
-        conn.events = EventBits::default();
-        if self.events.enabled() {
-            self.events.push(kind, self.now, bits, None, &self.store[slot]);
-        }
-    }
-
-    /// Ends a connection.
-    fn end(&mut self, slot: u32, why: EndReason) {
-        let Some(mut conn) = self.store.free(slot) else {
-            return;
-        };
-        conn.status.set(Status::DYING);
-        let at = if why == EndReason::Timeout { conn.expires } else { self.now };
-        self.events.push(EventKind::Destroy, at, EventBits::DESTROY, Some(why), &conn);
-        self.ended = Some(conn);
-    }
 }
 
 /// Verdict, direction and usual reason of an accepted packet: by the status before it.
@@ -718,87 +565,4 @@ fn accepted(conn: &Connection, direction: Direction, seen_reply: bool) -> Verdic
         (Direction::Original, false) => (VerdictKind::New, Reason::Unreplied),
     };
     Verdict { direction: Some(direction), ..Verdict::without(kind, reason, Detail::None) }
-}
-
-/// Why a packet has no tuple.
-fn no_tuple(packet: &Packet<'_>) -> (Reason, Detail) {
-    match packet.l4 {
-        L4::Malformed { why, .. } => (Reason::HeaderShort, Detail::L4(why)),
-        _ => (Reason::GrePayload, Detail::None),
-    }
-}
-
-/// Checks that need no state: lengths, checksum, flags. In the kernel's order.
-fn check_header(settings: &Settings, verify: bool, packet: &Packet<'_>) -> Result<(), Handled> {
-    if let L4::Malformed { why, .. } = packet.l4 {
-        let reason = match why {
-            L4Error::DataOffset { .. } => Reason::TcpDataOffset,
-            L4Error::UdpLength { .. } => Reason::UdpLength,
-            L4Error::Coverage { .. } | L4Error::CoverageWithoutChecksum => Reason::UdpliteCoverage,
-            _ => Reason::HeaderShort,
-        };
-        return Err(Handled::Invalid(reason, Detail::L4(why)));
-    }
-    if verify && settings.checksum {
-        let reason = match packet.protocol {
-            protocol::TCP => Some(Reason::TcpChecksum),
-            protocol::UDP => Some(Reason::UdpChecksum),
-            protocol::UDP_LITE => Some(Reason::UdpliteChecksum),
-            protocol::SCTP => Some(Reason::SctpChecksum),
-            // ICMP was checked before the look-up; the rest has none.
-            _ => None,
-        };
-        if let Some(reason) = reason {
-            let sum = packet.verify_checksum();
-            if matches!(sum, Checksum::Bad { .. } | Checksum::BadCrc { .. }) {
-                return Err(Handled::Invalid(reason, checksum_detail(sum, packet)));
-            }
-        }
-    }
-    match packet.l4 {
-        L4::Tcp(Tcp { flags, .. }) if !tcp::flags_allowed(flags) => {
-            Err(Handled::Invalid(Reason::TcpFlags, Detail::Flags(flags)))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The numbers of a wrong checksum.
-pub(crate) fn checksum_detail(sum: Checksum, packet: &Packet<'_>) -> Detail {
-    match sum {
-        Checksum::Bad { found, expected } => {
-            Detail::Checksum { found, expected, offload: packet.looks_offloaded() }
-        }
-        Checksum::BadCrc { found, expected } => Detail::Crc { found, expected },
-        _ => Detail::None,
-    }
-}
-
-/// Protocol state for the first packet of a tuple.
-fn first_state(hook: &Hook<'_>, packet: &Packet<'_>) -> Result<Proto, Handled> {
-    Ok(match (&packet.l4, packet.protocol) {
-        (L4::Tcp(tcp), _) => Proto::Tcp(tcp::start(hook.settings, tcp)?),
-        (L4::Udp(_), protocol::UDP) => udp::start(hook.now),
-        _ => Proto::Stateless,
-    })
-}
-
-/// Hands the packet to its protocol's handler.
-fn dispatch(hook: &Hook<'_>, conn: &mut Connection, packet: &Packet<'_>) -> Handled {
-    match (&packet.l4, packet.protocol) {
-        (L4::Tcp(tcp), _) => tcp::handle(hook, conn, tcp),
-        (L4::Udp(_), protocol::UDP) => udp::handle(hook, conn),
-        (L4::Udp(_), _) => udp::handle_lite(hook, conn),
-        (L4::Icmp(icmp), _) => icmp::handle(hook, conn, *icmp),
-        (_, number) => generic(hook, conn, number),
-    }
-}
-
-/// Protocols without a tracker of their own: addresses and number are all there is.
-fn generic(hook: &Hook<'_>, conn: &mut Connection, number: u8) -> Handled {
-    conn.refresh(hook.now, hook.settings.generic_timeout.span());
-    conn.account(hook.direction, hook.len);
-    let own_tracker_in_linux = matches!(number, protocol::SCTP | protocol::GRE);
-    let note = own_tracker_in_linux.then_some((Reason::GenericTracker, Detail::Generic(number)));
-    Handled::Accept { note, ended: false }
 }

@@ -3,7 +3,7 @@
 use fourtuple_packet::{Instant, Span};
 
 use crate::connection::{Connection, EventBits, Proto, Status};
-use crate::track::{Handled, Hook};
+use crate::protocol::{Handled, Hook};
 
 /// Two-way traffic later than this after the first packet makes a stream (Linux since 5.1), so that a query and its
 /// answer keep the short time-out.

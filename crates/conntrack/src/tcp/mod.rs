@@ -9,9 +9,9 @@ use fourtuple_packet::{Span, Tcp, tcp_flags};
 pub use table::{Kind, TcpState};
 
 use crate::connection::{Connection, EventBits, Proto, Status};
+use crate::protocol::{Handled, Hook};
 use crate::reason::Reason;
 use crate::settings::Settings;
-use crate::track::{Handled, Hook};
 use crate::tuple::Direction;
 use crate::verdict::Detail;
 use table::Target;
