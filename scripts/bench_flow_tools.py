@@ -47,6 +47,8 @@ class Tool:
     version: tuple
     # What the tool prints about how many packets it has read; the groups' sum must be the file's packets.
     proof: str = ""
+    # True if it prints a line for each flow, too: keeping them would be timed, so one run more, not timed, is the proof.
+    proof_apart: bool = False
     # What a reader must know to compare its figures fairly.
     note: str = ""
     seconds: list = field(default_factory=list)
@@ -59,8 +61,10 @@ def tools(fourtuple):
     """The programs, in the table's order. The first is what the others are compared with."""
     track = ("track", "--format")
     return [
-        Tool("fourtuple track, ndjson", fourtuple, (*track, "ndjson", "{file}"), ("--version",)),
-        Tool("fourtuple track, text", fourtuple, (*track, "text", "{file}"), ("--version",)),
+        Tool("fourtuple track, ndjson", fourtuple, (*track, "ndjson", "{file}"), ("--version",),
+             proof=r'^\{"summary":\{"packets":(\d+),', proof_apart=True),
+        Tool("fourtuple track, text", fourtuple, (*track, "text", "{file}"), ("--version",),
+             proof=r"^Capture\n +([\d,]+) packets$", proof_apart=True),
         # No tracking: what it costs to read and write the records, a lower bound for all that use libpcap.
         Tool("tcpdump (copy only)", "tcpdump", ("-r", "{file}", "-w", "/dev/null"), ("--version",)),
         # -m: its default of 8192 flows would throw flows out early; -6: IPv6 whatever the export format.
@@ -146,7 +150,8 @@ def run(tool, capture, packets, core, sink, limit):
         # A tool whose text is needed as proof writes a few lines; all else goes where `>/dev/null` would send it.
         with open(said, "wb") as log, open(os.devnull, "wb") as null:
             start = time.perf_counter()
-            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log if tool.proof else null, stderr=log,
+            keep = tool.proof and not tool.proof_apart
+            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log if keep else null, stderr=log,
                                        start_new_session=True, preexec_fn=lambda: os.sched_setaffinity(0, {core}))
             status = wait(process, limit)
             seconds = time.perf_counter() - start
@@ -156,7 +161,7 @@ def run(tool, capture, packets, core, sink, limit):
         tool.fault = f"stopped after {limit} s"
     elif status != 0:
         tool.fault = f"exit status {status}: {' '.join(text.split()[-30:])}"
-    elif tool.proof and (read := proven(tool, text)) != packets:
+    elif keep and (read := proven(tool, text)) != packets:
         tool.fault = f"says that it read {read} packets of {packets}"
     else:
         tool.seconds.append(seconds)
@@ -166,8 +171,36 @@ def run(tool, capture, packets, core, sink, limit):
 
 def proven(tool, text):
     """How many packets the tool says that it has read, or None."""
-    found = re.search(tool.proof, text)
-    return sum(map(int, found.groups())) if found else None
+    found = re.search(tool.proof, text, re.MULTILINE)
+    return sum(int(group.replace(",", "")) for group in found.groups()) if found else None
+
+
+def prove(tool, capture, packets, limit):
+    """A run that is not timed, for a tool that tells at the end of much text how many packets it has read."""
+    words = [tool.program, *(word.format(file=str(capture)) for word in tool.words)]
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
+                                   start_new_session=True)
+        end = b""
+        timer = threading.Timer(limit, lambda: os.killpg(process.pid, signal.SIGKILL))
+        timer.start()
+        try:
+            while part := process.stdout.read(MIB):
+                end = (end + part)[-MIB:]
+            status = process.wait()
+        finally:
+            timer.cancel()
+            process.kill()
+            process.wait()
+            process.stdout.close()
+        log.seek(0)
+        said = log.read().decode(errors="replace")
+    if status == -signal.SIGKILL:
+        tool.fault = f"stopped after {limit} s"
+    elif status != 0:
+        tool.fault = f"exit status {status}: {' '.join(said.split()[-30:])}"
+    elif (read := proven(tool, end.decode(errors="replace"))) != packets:
+        tool.fault = f"says that it read {read} packets of {packets}"
 
 
 def wait(process, limit):
@@ -295,6 +328,9 @@ def main():
         # Bound and never read: datagrams vanish when its buffer is full, and nobody answers that the port is closed.
         sink.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{sink.getsockname()[1]}"
+        for tool in line:
+            if tool.proof_apart and not tool.fault:
+                prove(tool, capture, packets, options.timeout)
         for number in range(options.rounds):
             into_page_cache(capture)
             turn = number % max(1, len(line))
