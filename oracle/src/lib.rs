@@ -20,6 +20,7 @@ mod sandbox;
 pub mod script;
 mod settings;
 mod shrink;
+pub mod udp;
 
 pub use campaign::{Campaign, Limits, Seeds, Summary, kernel_version};
 pub use capture::{Capture, Record};

@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 use std::time::Duration;
 
 use fourtuple_oracle::generate::{Kind, Step};
+use fourtuple_oracle::udp::{UdpLimits, udp_campaign};
 use fourtuple_oracle::{
     Campaign, Capture, Comparer, Error, Judge, Limits, Seeds, Settings, kernel_version, replay,
     required, script,
@@ -52,6 +53,21 @@ enum Command {
         /// Folder for a pcapng of each difference.
         #[arg(long)]
         save: Option<PathBuf>,
+        /// Stop after so many differences.
+        #[arg(long, default_value_t = 10)]
+        differences: usize,
+    },
+    /// Puts random scenarios to real UDP sockets and to this table until one of the limits is reached.
+    Udp {
+        /// Operations.
+        #[arg(long, default_value_t = u64::MAX)]
+        operations: u64,
+        /// Seconds.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// First seed, decimal or 0x; a new one each time if not given.
+        #[arg(long, value_parser = seed)]
+        seed: Option<u64>,
         /// Stop after so many differences.
         #[arg(long, default_value_t = 10)]
         differences: usize,
@@ -113,6 +129,11 @@ fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             let limits = Limits { packets, time: Duration::from_secs(seconds), differences };
             conntrack(&seeds, limits, save)
         }
+        Command::Udp { operations, seconds, seed, differences } => {
+            let seed = seed.unwrap_or_else(|| fastrand::u64(..));
+            let time = Duration::from_secs(seconds);
+            udp(seed, UdpLimits { operations, time, differences })
+        }
         Command::Capture { captures } => compare_captures(&captures),
         Command::Script { scripts } => compare_scripts(&scripts),
         Command::Selftest => selftest(),
@@ -134,6 +155,22 @@ fn conntrack(seeds: &Seeds, limits: Limits, save: Option<PathBuf>) -> anyhow::Re
                 sum.cases,
                 sum.packets
             );
+        }
+    })?;
+    print!("{summary}");
+    Ok(if summary.agrees() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn udp(seed: u64, limits: UdpLimits) -> anyhow::Result<ExitCode> {
+    let mut told = std::time::Instant::now();
+    let summary = udp_campaign(seed, limits, |sum, difference| {
+        if let Some(text) = difference {
+            println!("{text}\n");
+        }
+        if told.elapsed() > Duration::from_secs(10) {
+            told = std::time::Instant::now();
+            let seconds = sum.time.as_secs_f64();
+            eprintln!("{seconds:6.0} s  {} scenarios, {} operations", sum.scenarios, sum.operations);
         }
     })?;
     print!("{summary}");
