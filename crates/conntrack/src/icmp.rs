@@ -78,16 +78,16 @@ pub(crate) fn precheck(settings: &Settings, verify: bool, packet: &Packet<'_>) -
         }
     }
     match packet.family {
-        Family::V4 => precheck_v4(icmp),
+        Family::V4 => precheck_v4(icmp, packet),
         Family::V6 => precheck_v6(icmp, packet),
     }
 }
 
-fn precheck_v4(icmp: Icmp<'_>) -> Precheck {
+fn precheck_v4(icmp: Icmp<'_>, packet: &Packet<'_>) -> Precheck {
     const HIGHEST: u8 = 18;
     match icmp.ty {
         // Unreachable, source quench, redirect, time exceeded, parameter problem.
-        3 | 4 | 5 | 11 | 12 => about(quoted(Family::V4, icmp.body)),
+        3 | 4 | 5 | 11 | 12 => about(quoted(Family::V4, icmp.body), packet.is_cut()),
         0..=HIGHEST => Precheck::Track,
         _ => invalid(Reason::IcmpType, of(icmp)),
     }
@@ -102,7 +102,7 @@ fn precheck_v6(icmp: Icmp<'_>, packet: &Packet<'_>) -> Precheck {
             of(icmp),
         )),
         137 => redirect(icmp, packet),
-        0..128 => about(quoted(Family::V6, icmp.body)),
+        0..128 => about(quoted(Family::V6, icmp.body), packet.is_cut()),
         _ => Precheck::Track,
     }
 }
@@ -121,17 +121,23 @@ fn redirect(icmp: Icmp<'_>, packet: &Packet<'_>) -> Precheck {
         return invalid(Reason::RedirectRefused, of(icmp));
     }
     match redirect_quoted(icmp.body) {
-        Ok(quote) => about(Ok(quote)),
-        Err(RedirectError::Quote(e)) => about(Err(e)),
+        Ok(quote) => about(Ok(quote), false),
+        Err(RedirectError::Quote(e)) => about(Err(e), packet.is_cut()),
         // Another first option: an ordinary message, of a type that starts nothing.
         Err(RedirectError::OtherOption(_)) => Precheck::Track,
         Err(e) => invalid(Reason::RedirectRefused, Detail::Redirect(e)),
     }
 }
 
-fn about(quote: Result<Quoted, QuoteError>) -> Precheck {
+/// `cut`: the capture kept only a part of the packet that quotes.
+fn about(quote: Result<Quoted, QuoteError>, cut: bool) -> Precheck {
     let quote = match quote {
         Ok(quote) => quote,
+        Err(e) if cut => {
+            let detail = Detail::Quote(e);
+            let skipped = VerdictKind::Skipped;
+            return Precheck::Done(Verdict::without(skipped, Reason::CutByCapture, detail));
+        }
         Err(e) => return invalid(Reason::IcmpQuoteUnreadable, Detail::Quote(e)),
     };
     let Some(tuple) = Tuple::of_quoted(&quote) else {

@@ -24,8 +24,8 @@ pub struct Settings {
     /// Most entries a net may have, unconfirmed ones included; 0 = no limit. The kernel's default depends on memory:
     /// 262,144 on machines with more than 4 GiB.
     pub max: u32,
-    /// Buckets of the kernel's table. Nothing is sized by it here; it says how wide a neighbourhood early drop
-    /// searches (8 of this many buckets).
+    /// Buckets of the kernel's table, 512 at least. Nothing is sized by it here, and no chain is limited by it; it says how
+    /// wide a neighbourhood early drop searches (8 of this many buckets).
     pub buckets: u32,
     /// Verify checksums at prerouting.
     pub checksum: bool,

@@ -304,7 +304,9 @@ impl Store {
         buckets: u32,
     ) -> Vec<(u32, EndReason)> {
         const RANGE: u32 = 8;
-        let buckets = buckets.max(1);
+        // What the kernel rounds any number of buckets up to; it also bounds the work for a packet to a 64th of the table.
+        const FEWEST: u32 = 512;
+        let buckets = buckets.max(FEWEST);
         let first = reduce(self.nets.hash(net, tuple, zone), buckets);
         let mut victims = Vec::new();
         for i in 0..RANGE.min(buckets) {

@@ -5,6 +5,7 @@
 mod support;
 
 use fourtuple_conntrack::{Settings, Status, TcpState};
+use fourtuple_packet::LinkType;
 use support::*;
 
 fn established() -> Host {
@@ -226,22 +227,51 @@ fn echo_by_identifier() {
 /// Entries that are not assured make room; assured ones stay, and then the new packet is dropped.
 #[test]
 fn table_pressure() {
-    // One bucket in all: every entry is a neighbour.
-    let settings = Settings { max: 4, buckets: 1, ..Settings::default() };
-    let mut host = Host::with(settings);
+    // As few buckets as there can be: some entries are always neighbours.
+    const MAX: u16 = 600;
+    let settings = Settings { max: MAX.into(), buckets: 1, ..Settings::default() };
+    let mut host = Host::with(settings.clone());
     host.handshake();
-    for port in 1..=3 {
-        host.ip(&udp(CLIENT, port, SERVER, 53, 4));
+    for port in 1..MAX {
+        assert_eq!(words(&host.ip(&udp(CLIENT, port, SERVER, 53, 4))).2, "new-flow");
     }
-    assert_eq!(words(&host.ip(&udp(CLIENT, 4, SERVER, 53, 4))).2, "new-flow");
-    assert_eq!(host.path.conntrack().stats().early_drop, 3);
+    assert_eq!(host.path.conntrack().len(), MAX.into());
+    for port in 1000..1100 {
+        assert_eq!(words(&host.ip(&udp(CLIENT, port, SERVER, 53, 4))).2, "new-flow");
+        assert!(host.path.conntrack().len() <= MAX.into());
+    }
+    let evicted = host.path.conntrack().stats().early_drop;
+    assert!((1..400).contains(&evicted), "{evicted} evicted");
     assert_eq!(words(&host.tcp(client(ACK, 1001, 5001))).2, "two-way", "the assured one stayed");
-    // Four assured ones.
-    for port in [2000, 2001, 2002] {
+
+    let mut host = Host::with(settings);
+    for port in 2000..2000 + MAX {
         host.tcp(client(SYN, 1000, 0).ports(port, 80));
         host.tcp(server(SYN | ACK, 5000, 1001).ports(port, 80));
         host.tcp(client(ACK, 1001, 5001).ports(port, 80));
     }
     assert_eq!(words(&host.ip(&udp(CLIENT, 9, SERVER, 53, 4))).2, "table-full");
-    assert_eq!(host.path.conntrack().len(), 4);
+    assert_eq!(host.path.conntrack().len(), MAX.into());
+}
+
+/// What the capture cut is not held against the packet.
+#[test]
+fn cut_packets() {
+    let query = udp(CLIENT, 1111, SERVER, 53, 200);
+    let error = icmp(SERVER, CLIENT, 3, 3, [0; 4], &query);
+    let cut = |packet: &[u8], kept: usize| {
+        let mut host = Host::new();
+        host.ip(&query);
+        let now = host.instant();
+        let wire_len = packet.len() as u32;
+        words(&host.path.frame(now, LinkType::RAW, &packet[..kept], wire_len))
+    };
+    assert_eq!(cut(&error, 60).2, "icmp-error");
+    assert_eq!(cut(&error, 46), ("skipped", "-", "cut-by-capture"));
+    // Options of a SYN decide about the connection, other segments' can be done without.
+    let stamp = [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+    let syn = client(SYN, 1000, 0).options(&stamp).bytes();
+    let ack = client(ACK, 1000, 1).options(&stamp).len(100).bytes();
+    assert_eq!(cut(&syn, 46).2, "cut-by-capture");
+    assert_eq!(cut(&ack, 46).2, "picked-up");
 }

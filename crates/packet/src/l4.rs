@@ -99,7 +99,7 @@ pub struct Tcp<'a> {
     pub window: u16,
     /// Payload length on the wire in bytes.
     pub payload_len: u32,
-    /// Option bytes (may be empty), all of them.
+    /// Option bytes (may be empty): all of a SYN's, of other segments as many as the capture kept.
     pub options: &'a [u8],
 }
 
@@ -214,8 +214,11 @@ fn tcp(bytes: &[u8], len: u32) -> L4<'_> {
     if header < 20 || header > len {
         return L4::Malformed { ports, why: L4Error::DataOffset { says: header, there: len } };
     }
-    let Some(options) = bytes.get(20..header as usize) else {
-        return L4::Malformed { ports, why: L4Error::Cut };
+    let options = match bytes.get(20..header as usize) {
+        Some(options) => options,
+        // A SYN's options decide about all that follows; other segments' hold time stamps and SACK blocks.
+        None if h[13] & tcp_flags::SYN == 0 => &bytes[20..],
+        None => return L4::Malformed { ports, why: L4Error::Cut },
     };
     L4::Tcp(Tcp {
         sport: be16(h, 0),

@@ -147,3 +147,59 @@ fn wireshark_reads_it() {
     assert!(lines[0].starts_with("6\tINVALID: sequence 100000 is 98799 above"), "{text}");
     assert!(lines[1].starts_with("10\tINVALID: type 3 code 3"), "{text}");
 }
+
+/// Who asks for a file by a link wants the file written, and keeps who may read it; nothing read leaves it alone.
+#[cfg(unix)]
+#[test]
+fn what_stands_at_the_target_is_respected() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    let scratch = Scratch::new();
+    let file = scratch.pcap("a.pcap", &conversation());
+    let target = scratch.write("target.pcapng", b"old");
+    std::fs::set_permissions(&target, PermissionsExt::from_mode(0o600)).expect("is ours");
+    let link = scratch.path("link.pcapng");
+    symlink("target.pcapng", &link).expect("can be made");
+    let dangling = scratch.path("dangling.pcapng");
+    symlink("new.pcapng", &dangling).expect("can be made");
+    for to in [&link, &dangling] {
+        run_words(&["explain", "-q", "--annotate", to.to_str().expect("UTF-8")], &[&file]).fine();
+        assert!(to.symlink_metadata().expect("is there").is_symlink());
+    }
+    assert_eq!(read(&target).len(), conversation().len());
+    assert_eq!(read(&scratch.path("new.pcapng")).len(), conversation().len());
+    let mode = std::fs::metadata(&target).expect("is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+
+    let before = std::fs::read(&target).expect("is there");
+    let missing = scratch.path("missing.pcap");
+    let to = target.to_str().expect("UTF-8");
+    let said = run_words(&["explain", "-q", "--annotate", to], &[&missing]);
+    assert_eq!(said.status, 1);
+    assert_eq!(std::fs::read(&target).expect("is there"), before);
+}
+
+/// A pipe is written to, not replaced by a file.
+#[cfg(unix)]
+#[test]
+fn a_pipe_stays_a_pipe() {
+    use std::os::unix::fs::FileTypeExt;
+
+    let scratch = Scratch::new();
+    let file = scratch.pcap("a.pcap", &conversation());
+    let pipe = scratch.path("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().is_ok_and(|s| s.success());
+    if !made {
+        println!("skipped: mkfifo not found");
+        return;
+    }
+    let reader = {
+        let pipe = pipe.clone();
+        std::thread::spawn(move || std::fs::read(pipe).expect("reads"))
+    };
+    let to = pipe.to_str().expect("UTF-8");
+    run_words(&["explain", "-q", "--annotate", to], &[&file]).fine();
+    let written = scratch.write("written.pcapng", &reader.join().expect("ends"));
+    assert_eq!(read(&written).len(), conversation().len());
+    assert!(pipe.metadata().expect("is there").file_type().is_fifo());
+}
