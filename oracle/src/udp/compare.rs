@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use fourtuple_udp::scenario::{
     Addr, Number, Operation, OptionFields, Outcome, Runner, SocketFields, Value,
@@ -16,8 +16,16 @@ use crate::error::{Error, Result};
 /// Sockets that a flow's hash is measured with.
 const RULER: u64 = 64;
 
-/// Destination and source of a datagram.
+/// The address searched for and the port, and the source.
 type Flow = (IpAddr, u16, IpAddr, u16);
+
+/// The 64th part of the range of hashes that each flow's is in, by the kernel's secret and by the
+/// table's.
+#[derive(Debug, Default)]
+struct Flows {
+    kernel: BTreeMap<Flow, u64>,
+    table: BTreeMap<Flow, u64>,
+}
 
 /// An operation that the two answer differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,13 +89,12 @@ pub(super) struct Compared {
 /// Puts scenarios to both. Belongs to the thread that made it.
 pub(super) struct UdpComparer {
     real: Real,
-    /// The 64th part of the range of hashes that a flow's is in.
-    flows: BTreeMap<Flow, u64>,
+    flows: Flows,
 }
 
 impl UdpComparer {
     pub(super) fn new() -> Result<Self> {
-        Ok(Self { real: Real::new()?, flows: BTreeMap::new() })
+        Ok(Self { real: Real::new()?, flows: Flows::default() })
     }
 
     /// Runs a scenario to its end or the first difference.
@@ -119,50 +126,76 @@ impl UdpComparer {
     }
 
     /// Measures the hash of each flow that is not known yet: of a group of 64 members that were bound
-    /// one after the other, the one that gets the flow tells its upper bits.
+    /// one after the other, the one that gets the flow tells its upper bits. A group at the any
+    /// address has hashes of its own, as the search for it has another address.
     fn measure(&mut self, operations: &[Operation]) -> Result<()> {
-        let mut missing: BTreeMap<(IpAddr, u16), Vec<&Operation>> = BTreeMap::new();
+        let mut missing: BTreeMap<(IpAddr, u16), BTreeMap<Flow, &Operation>> = BTreeMap::new();
         for op in operations {
-            let Some(flow) = flow(op) else { continue };
-            if !self.flows.contains_key(&flow) {
-                missing.entry((flow.0, flow.1)).or_default().push(op);
+            for any in [false, true] {
+                let Some(flow) = flow(op, any).filter(|flow| !flow.0.is_multicast()) else {
+                    continue;
+                };
+                if !self.flows.kernel.contains_key(&flow) {
+                    missing.entry((flow.0, flow.1)).or_default().insert(flow, op);
+                }
             }
         }
         for ((addr, port), sends) in missing {
-            if addr.is_multicast() || !self.ruler(addr, port)? {
+            self.real.reset()?;
+            let mut table = prepared()?;
+            if !self.ruler(&mut table, addr, port)? {
                 continue;
             }
-            for op in sends {
-                let out = self.real.apply(op)?;
-                if let (Some(flow), Some([member])) = (flow(op), out.to.as_deref()) {
-                    self.flows.insert(flow, *member);
+            for (flow, op) in sends {
+                let real = self.real.apply(op)?;
+                if let Some([member]) = real.to.as_deref() {
+                    self.flows.kernel.insert(flow, *member);
+                }
+                if let Some([member]) = table.apply(op).map_err(Error::Decode)?.to.as_deref() {
+                    self.flows.table.insert(flow, *member);
                 }
             }
         }
         self.real.reset()
     }
 
-    /// Binds the 64 sockets; false if the address is none to bind to.
-    fn ruler(&mut self, ip: IpAddr, port: u16) -> Result<bool> {
-        self.real.reset()?;
+    /// Binds the 64 sockets of both; false if the address is none to bind to.
+    fn ruler(&mut self, table: &mut Runner, ip: IpAddr, port: u16) -> Result<bool> {
         for id in 0..RULER {
             let options = OptionFields { reuseport: Some(true), ..OptionFields::default() };
             let family = if ip.is_ipv4() { 4 } else { 6 };
             let socket = SocketFields { id, family, uid: 0, privileged: None, options };
-            self.real.apply(&Operation::Socket(socket))?;
             let link = matches!(ip, IpAddr::V6(v6) if v6.is_unicast_link_local());
             let addr = Addr { ip, scope: link.then(|| "d0".to_owned()) };
-            if self.real.apply(&Operation::Bind { id, addr, port })?.result != "ok" {
-                return Ok(false);
+            for op in [Operation::Socket(socket), Operation::Bind { id, addr, port }] {
+                table.apply(&op).map_err(Error::Decode)?;
+                if self.real.apply(&op)?.result != "ok" {
+                    return Ok(false);
+                }
             }
         }
         Ok(true)
     }
 }
 
-fn flow(op: &Operation) -> Option<Flow> {
+/// A table with the devices of the sandbox.
+fn prepared() -> Result<Runner> {
+    let mut runner = Runner::new(&Config::new(Profile::Linux));
+    for op in Scenario::devices() {
+        runner.apply(&op).map_err(Error::Decode)?;
+    }
+    Ok(runner)
+}
+
+/// The flow of a datagram, in the search for its destination or for any address.
+fn flow(op: &Operation, any: bool) -> Option<Flow> {
     let Operation::Send { src, sport, dst, dport, .. } = op else { return None };
-    Some((dst.ip, *dport, src.ip, *sport))
+    let searched = match dst.ip {
+        IpAddr::V4(_) if any => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) if any => Ipv6Addr::UNSPECIFIED.into(),
+        ip => ip,
+    };
+    Some((searched, *dport, src.ip, *sport))
 }
 
 enum Verdict {
@@ -174,12 +207,14 @@ enum Verdict {
 
 /// The table's side of a scenario.
 struct Run<'a> {
-    flows: &'a BTreeMap<Flow, u64>,
+    flows: &'a Flows,
     runner: Runner,
     /// What the runner was given.
     script: Vec<Operation>,
     /// Each socket's own range of ports.
     ranges: BTreeMap<Number, (u16, u16)>,
+    /// Sockets that were asked to connect.
+    connected: BTreeSet<Number>,
     /// Sockets that may prefer a CPU.
     choosy: BTreeSet<Number>,
     numbers: Vec<Number>,
@@ -187,20 +222,17 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(flows: &'a BTreeMap<Flow, u64>) -> Result<Self> {
-        let mut this = Self {
+    fn new(flows: &'a Flows) -> Result<Self> {
+        Ok(Self {
             flows,
-            runner: Runner::new(&Config::new(Profile::Linux)),
-            script: Vec::new(),
+            runner: prepared()?,
+            script: Scenario::devices(),
             ranges: BTreeMap::new(),
+            connected: BTreeSet::new(),
             choosy: BTreeSet::new(),
             numbers: Vec::new(),
             predicted: 0,
-        };
-        for op in Scenario::devices() {
-            this.apply(&op)?;
-        }
-        Ok(this)
+        })
     }
 
     fn apply(&mut self, op: &Operation) -> Result<Outcome> {
@@ -224,6 +256,9 @@ impl<'a> Run<'a> {
             }
         };
         let verdict = self.compare(op, kernel, &table);
+        // A socket with a peer takes up the CPU that it last heard on.
+        let heard = kernel.to.iter().chain(&table.to).flatten();
+        self.choosy.extend(heard.filter(|id| self.connected.contains(id)));
         Ok((table, verdict))
     }
 
@@ -239,9 +274,8 @@ impl<'a> Run<'a> {
                 (fields.id, &fields.options)
             }
             Operation::Set { id, options } => (*id, options),
-            // A socket with a peer takes up the CPU that it last heard on.
             Operation::Connect { id, .. } => {
-                self.choosy.insert(*id);
+                self.connected.insert(*id);
                 return;
             }
             _ => return,
@@ -299,6 +333,10 @@ impl<'a> Run<'a> {
 
     fn compare(&mut self, op: &Operation, kernel: &Outcome, table: &Outcome) -> Verdict {
         let differs = Verdict::Differs(None);
+        // The format does not say which CPU an ICMP error arrives on.
+        if matches!(op, Operation::Icmp { .. }) && !self.choosy.is_empty() {
+            return Verdict::Same;
+        }
         if kernel.result != table.result || kernel.errno != table.errno {
             return differs;
         }
@@ -352,16 +390,22 @@ impl<'a> Run<'a> {
         if members.iter().any(|member| self.choosy.contains(member)) {
             return if got == chosen { Verdict::Same } else { Verdict::Unknowable };
         }
-        let part = flow(op).and_then(|flow| self.flows.get(&flow));
-        let Some(&part) = part else { return Verdict::Same };
-        let expected = expected(&members, part, |member| group.contains(&member));
-        self.predicted += 1;
-        if expected.contains(got) {
-            return Verdict::Same;
+        let flow = flow(op, table.table.as_deref() == Some("hash2-any"));
+        let mut verdict = Verdict::Same;
+        for (who, parts, got) in
+            [("kernel", &self.flows.kernel, got), ("table", &self.flows.table, chosen)]
+        {
+            let Some(&part) = flow.and_then(|flow| parts.get(&flow)) else { continue };
+            self.predicted += u64::from(who == "kernel" && members.len() > 1);
+            let expected = expected(&members, part, |member| group.contains(&member));
+            if !expected.contains(got) {
+                verdict = Verdict::Differs(Some(format!(
+                    "of the group {members:?} the {who}'s hash of the flow, part {part} of {RULER}, \
+                     chooses {expected:?}"
+                )));
+            }
         }
-        Verdict::Differs(Some(format!(
-            "of the group {members:?} the flow's hash, part {part} of {RULER}, chooses {expected:?}"
-        )))
+        verdict
     }
 }
 

@@ -85,7 +85,8 @@ fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
 }
 
 fn addr(text: &str) -> Addr {
-    text.parse().unwrap_or(Addr { ip: std::net::Ipv4Addr::UNSPECIFIED.into(), scope: None })
+    let none = |_| Addr { ip: std::net::Ipv4Addr::UNSPECIFIED.into(), scope: None };
+    text.parse().unwrap_or_else(none)
 }
 
 const BIND4: &[&str] = &[
@@ -172,6 +173,7 @@ const UNICAST6: &[(&str, &str, &str)] = &[
     ("d0", "fd01::9", "fd02::1"),
     ("d1", "fd02::9", "fd02::1"),
     ("lo", "::1", "::1"),
+    ("lo", "fd01::1", "fd01::1"),
     ("d0", "fe80::9", "fe80::1"),
 ];
 const COPIES: &[(&str, &str, &str)] = &[
@@ -184,6 +186,12 @@ const COPIES: &[(&str, &str, &str)] = &[
     ("d1", "fd02::9", "ff05::5"),
     ("d0", "fe80::9", "ff02::7"),
 ];
+
+/// Where most meet: binds, peers and datagrams, IPv4 and IPv6.
+const HOME_BIND: [&[&str]; 2] = [&["10.1.0.1", "10.1.0.1", "0.0.0.0"], &["fd01::1", "::"]];
+const HOME_PEER: [&[&str]; 2] = [&["10.1.0.9"], &["fd01::9", "fd01::9", "::ffff:10.1.0.9"]];
+const HOME_SEND: &[(&str, &str, &str)] =
+    &[("d0", "10.1.0.9", "10.1.0.1"), ("d0", "10.1.0.9", "10.1.0.1"), ("d0", "fd01::9", "fd01::1")];
 
 struct Maker {
     rng: Rng,
@@ -199,6 +207,16 @@ struct Maker {
 impl Maker {
     fn of(&mut self, percent: u8) -> bool {
         self.rng.u8(..100) < percent
+    }
+
+    /// Whether to stay where most meet.
+    fn at_home(&mut self) -> bool {
+        let percent = match self.focus {
+            Focus::Groups | Focus::Errors => 85,
+            Focus::Multicast => 20,
+            _ => 45,
+        };
+        self.of(percent)
     }
 
     fn sysctl(name: &str, value: &str) -> Operation {
@@ -294,7 +312,7 @@ impl Maker {
         if self.focus == Focus::Ports && self.of(40) {
             o.local_port_range = Some(self.range());
         }
-        let owner = self.of(10);
+        let owner = self.of(if self.focus == Focus::Groups { 3 } else { 10 });
         let id = self.next;
         self.next += 1;
         self.live.push((id, family));
@@ -323,6 +341,10 @@ impl Maker {
     }
 
     fn bind(&mut self, id: Number, family: u8) -> Operation {
+        if self.focus != Focus::Ports && self.at_home() {
+            let at = self.of_family(family, HOME_BIND, 1);
+            return Operation::Bind { id, addr: at, port: 5000 };
+        }
         let at = self.of_family(family, [BIND4, BIND6], 2);
         let ports: &[u16] = match self.focus {
             Focus::Ports => &[0, 0, 0, 5000, 40_000, 40_001],
@@ -332,6 +354,10 @@ impl Maker {
     }
 
     fn connect(&mut self, id: Number, family: u8) -> Operation {
+        if self.at_home() {
+            let to = self.of_family(family, HOME_PEER, 2);
+            return Operation::Connect { id, addr: to, port: 9000 };
+        }
         let to = self.of_family(family, [PEER4, PEER6], 8);
         let port = pick(&mut self.rng, &[9000, 9000, 9000, 9000, 9001, 0]);
         Operation::Connect { id, addr: to, port }
@@ -394,9 +420,11 @@ impl Maker {
 
     fn send(&mut self) -> Operation {
         let kind = self.rng.u8(..100);
+        let home = self.at_home();
         let copies = if self.focus == Focus::Multicast { 70 } else { 12 };
         let from = match kind {
             _ if kind < copies => COPIES,
+            _ if home => HOME_SEND,
             _ if self.focus == Focus::Six && self.of(60) => UNICAST6,
             _ if self.of(30) => UNICAST6,
             _ => UNICAST,
@@ -407,7 +435,7 @@ impl Maker {
             src: addr(src),
             sport: pick(&mut self.rng, &[9000, 9000, 9000, 9001, 0]),
             dst: addr(dst),
-            dport: pick(&mut self.rng, &[5000, 5000, 5000, 5000, 5001, 40_000]),
+            dport: if home { 5000 } else { pick(&mut self.rng, &[5000, 5000, 5001, 40_000]) },
             device: Some(device.to_owned()),
             n: 1,
             cpu: Some(cpu),
@@ -445,7 +473,7 @@ impl Maker {
             src: addr(src),
             sport: pick(&mut self.rng, &[5000, 5000, 5000, 5001, 40_000]),
             dst: addr(dst),
-            dport: pick(&mut self.rng, &[9000, 9000, 9001]),
+            dport: pick(&mut self.rng, &[9000, 9000, 9000, 9001]),
             device: Some(device.to_owned()),
         }
     }

@@ -25,8 +25,8 @@ const END_PORT: u16 = 7;
 struct Socket {
     file: OwnedFd,
     family: u8,
-    /// The user to bind as, if that must not be a privileged one.
-    bind_as: Option<u32>,
+    /// The user to act as, if that must not be a privileged one.
+    act_as: Option<u32>,
 }
 
 /// Real sockets in a namespace, by the numbers that the scenario gives them.
@@ -116,7 +116,7 @@ impl Real {
             Operation::Set { id, options } => self.on("set", *id, |s| self.options(s, options)),
             Operation::Bind { id, addr, port } => {
                 let at = self.address(addr, *port)?;
-                self.on("bind", *id, |s| as_user(s.bind_as, || sys::bind(s.file.as_fd(), &at)))
+                self.on("bind", *id, |s| sys::bind(s.file.as_fd(), &at))
             }
             Operation::Autobind { id } => self.on("autobind", *id, |s| {
                 // Refused for its family, but only after a port was chosen.
@@ -160,7 +160,8 @@ impl Real {
         let Some(socket) = socket else {
             return Ok(Outcome { id: Some(id), ..outcome(op, Err(Errno::BADF)) });
         };
-        let mut out = Outcome { id: Some(id), ..outcome(op, action(socket)) };
+        let result = as_user(socket.act_as, || action(socket));
+        let mut out = Outcome { id: Some(id), ..outcome(op, result) };
         let end = |(addr, port)| SocketEnd { addr, port };
         out.local = sys::name(socket.file.as_fd(), false).map(end);
         out.peer = Some(sys::name(socket.file.as_fd(), true).map(end));
@@ -175,13 +176,13 @@ impl Real {
             as_user(owner, || rustix::net::socket_with(family, SocketType::DGRAM, flags, None))
                 .during("opening a socket")?;
         let privileged = fields.privileged.unwrap_or(fields.uid == 0);
-        let bind_as = (!privileged).then_some(if fields.uid == 0 { 1000 } else { fields.uid });
-        let socket = Socket { file, family: fields.family, bind_as };
+        let act_as = (!privileged).then_some(if fields.uid == 0 { 1000 } else { fields.uid });
+        let socket = Socket { file, family: fields.family, act_as };
         let mut given = fields.options.clone();
         if fields.family == 4 && given.v6only == Some(false) {
             given.v6only = None;
         }
-        let result = self.options(&socket, &given);
+        let result = as_user(socket.act_as, || self.options(&socket, &given));
         self.sockets.insert(fields.id, result.is_ok().then_some(socket));
         Ok(Outcome { id: Some(fields.id), ..outcome("socket", result) })
     }
