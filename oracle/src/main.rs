@@ -170,7 +170,10 @@ fn udp(seed: u64, limits: UdpLimits) -> anyhow::Result<ExitCode> {
         if told.elapsed() > Duration::from_secs(10) {
             told = std::time::Instant::now();
             let seconds = sum.time.as_secs_f64();
-            eprintln!("{seconds:6.0} s  {} scenarios, {} operations", sum.scenarios, sum.operations);
+            eprintln!(
+                "{seconds:6.0} s  {} scenarios, {} operations",
+                sum.scenarios, sum.operations
+            );
         }
     })?;
     print!("{summary}");
