@@ -337,6 +337,16 @@ impl<'a> Run<'a> {
         if matches!(op, Operation::Icmp { .. }) && !self.choosy.is_empty() {
             return Verdict::Same;
         }
+        // Members of a group can take such a datagram or error differently, and the choice among them
+        // is the kernel's secret.
+        let by_member = match op {
+            Operation::Icmp { .. } => true,
+            Operation::Send { dst, checksum, .. } => dst.ip.is_ipv6() && !checksum,
+            _ => false,
+        };
+        if by_member && kernel.result != table.result && self.groups() {
+            return Verdict::Same;
+        }
         if kernel.result != table.result || kernel.errno != table.errno {
             return differs;
         }
@@ -362,6 +372,12 @@ impl<'a> Run<'a> {
             _ if kernel.local == table.local && kernel.peer == table.peer => Verdict::Same,
             _ => differs,
         }
+    }
+
+    /// Whether any group has more than one member.
+    fn groups(&self) -> bool {
+        let table = self.runner.table();
+        table.sockets().any(|socket| table.group_of(socket).len() > 1)
     }
 
     /// The members of a socket's group, connected or not, in the group's order.
