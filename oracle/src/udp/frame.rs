@@ -104,7 +104,8 @@ pub(super) fn icmp_error(
 /// An Ethernet frame for the device `mac` with `packet` to `dst` in it.
 pub(super) fn ethernet(mac: [u8; 6], dst: IpAddr, packet: &[u8]) -> Vec<u8> {
     let to = match dst {
-        IpAddr::V4(Ipv4Addr::BROADCAST) => [0xff; 6],
+        // The sandbox's subnets are of 256 addresses.
+        IpAddr::V4(v4) if v4.octets()[3] == 255 => [0xff; 6],
         IpAddr::V4(v4) if v4.is_multicast() => {
             let [_, b, c, d] = v4.octets();
             [1, 0, 0x5e, b & 0x7f, c, d]
@@ -113,7 +114,6 @@ pub(super) fn ethernet(mac: [u8; 6], dst: IpAddr, packet: &[u8]) -> Vec<u8> {
             let o = v6.octets();
             [0x33, 0x33, o[12], o[13], o[14], o[15]]
         }
-        // The kernel takes a broadcast of a subnet by either address.
         _ => mac,
     };
     let kind: u16 = if dst.is_ipv4() { 0x0800 } else { 0x86dd };
