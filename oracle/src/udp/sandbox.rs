@@ -9,6 +9,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::ioctl::{Setter, ioctl};
@@ -70,7 +71,29 @@ impl Sandbox {
             default_route(&mut route, taps[0].index, gateway)
                 .during(format!("a default route by {gateway}"))?;
         }
+        wait_for_addresses()?;
         Ok(Self { taps, _here: std::marker::PhantomData })
+    }
+}
+
+/// Waits until no IPv6 address is tentative: the kernel settles that in the background, and until
+/// then answers from such an address nothing.
+fn wait_for_addresses() -> Result<()> {
+    let started = Instant::now();
+    loop {
+        let text = std::fs::read_to_string("/proc/thread-self/net/if_inet6")
+            .during("reading the IPv6 addresses")?;
+        // Address, index, prefix length, scope, flags, name; 0x40 is IFA_F_TENTATIVE.
+        let flags = text.lines().filter_map(|line| line.split_whitespace().nth(4));
+        let tentative = |flags: &str| u32::from_str_radix(flags, 16).is_ok_and(|f| f & 0x40 != 0);
+        if !flags.into_iter().any(tentative) {
+            return Ok(());
+        }
+        if started.elapsed() > Duration::from_secs(10) {
+            return Err(io::Error::from(io::ErrorKind::TimedOut))
+                .during("waiting for the IPv6 addresses");
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
