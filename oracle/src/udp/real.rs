@@ -15,7 +15,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto};
 use rustix::thread::CpuSet;
 
 use super::sandbox::{Sandbox, Tap, read_sysctl, sysctl};
-use super::{frame, sys};
+use super::{frame, generate, sys};
 use crate::error::{During, Error, Result};
 
 /// The port of the socket that tells when loopback has nothing more to process.
@@ -63,7 +63,7 @@ impl Real {
         let end = open(v4, SocketType::DGRAM, None)?;
         let at = sys::address(Ipv4Addr::LOCALHOST.into(), END_PORT, 0);
         sys::bind(end.as_fd(), &at).during("binding the socket that ends a wait")?;
-        Ok(Self {
+        let mut this = Self {
             raw: [open(v4, raw, Some(ipproto::RAW))?, open(v6, raw, Some(ipproto::RAW))?],
             icmp: [open(v4, raw, Some(ipproto::ICMP))?, open(v6, raw, Some(ipproto::ICMPV6))?],
             end,
@@ -72,7 +72,33 @@ impl Real {
             sent: 0,
             cpu: None,
             changed: BTreeMap::new(),
-        })
+        };
+        this.wait_until_ready()?;
+        Ok(this)
+    }
+
+    /// Waits until every device's refusals come out in both families: the kernel finishes addresses
+    /// and queues in the background.
+    fn wait_until_ready(&mut self) -> Result<()> {
+        let started = Instant::now();
+        for (device, src, dst) in generate::ANSWERED {
+            let fields = format!(r#""src":"{src}","sport":9,"dst":"{dst}","dport":9"#);
+            let line = format!(r#"{{"op":"send",{fields},"device":"{device}"}}"#);
+            let op = Operation::parse(&line).map_err(Error::Decode)?;
+            let mut run = 0;
+            // Several in a row, as one may come out before a change.
+            while run < 3 {
+                run = if self.send(&op)?.result == "port-unreachable" { run + 1 } else { 0 };
+                if started.elapsed() > Duration::from_secs(10) {
+                    let late = io::Error::from(io::ErrorKind::TimedOut);
+                    return Err(late).during(format!("waiting for an answer from {dst}"));
+                }
+                if run == 0 {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Closes all sockets and restores all settings.
