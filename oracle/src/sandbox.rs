@@ -70,9 +70,9 @@ impl Sandbox {
         bridge(&mut route).map_err(Unavailable::Bridge)?;
         let input = tap("in").map_err(Unavailable::Tap)?;
         let output = tap("out").map_err(Unavailable::Tap)?;
-        let master = index(&route, "br")?;
+        let master = index("br")?;
         for name in ["in", "out"] {
-            let port = index(&route, name)?;
+            let port = index(name)?;
             let join = [LinkAttribute::Controller(master), LinkAttribute::Mtu(MTU)];
             raise(&mut route, port, join.to_vec()).map_err(Unavailable::Bridge)?;
         }
@@ -184,7 +184,7 @@ fn quiet_ipv6() -> Result<()> {
 }
 
 /// A TAP device of this thread's namespace; it goes with its descriptor.
-fn tap(name: &str) -> io::Result<OwnedFd> {
+pub(crate) fn tap(name: &str) -> io::Result<OwnedFd> {
     /// `TUNSETIFF` of `linux/if_tun.h`.
     const TUNSETIFF: rustix::ioctl::Opcode = 0x4004_54ca;
     /// IFF_TAP and IFF_NO_PI.
@@ -206,7 +206,8 @@ fn tap(name: &str) -> io::Result<OwnedFd> {
     Ok(file)
 }
 
-fn index(_route: &Netlink, name: &str) -> Result<u32> {
+/// The number of a device of this thread's namespace.
+pub(crate) fn index(name: &str) -> Result<u32> {
     let socket =
         rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)
             .during("opening a socket")?;

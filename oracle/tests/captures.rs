@@ -1,25 +1,16 @@
 //! The judge against what an earlier judge of the same design wrote down for each capture of
 //! `../shared/captures`: same kernel, so every line must agree.
 
+mod common;
+
 use std::path::{Path, PathBuf};
 
-use fourtuple_oracle::{Capture, Error, Judge, Settings, replay, required};
+use common::judge;
+use fourtuple_oracle::{Capture, Settings, replay};
 use serde_json::Value;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/captures")
-}
-
-fn judge(test: &str) -> Option<Judge> {
-    match Judge::new(&Settings::default()) {
-        Ok(judge) => Some(judge),
-        Err(Error::Unavailable(missing)) => {
-            assert!(!required(), "{test}: {missing}");
-            println!("skipped: {test}: {missing}");
-            None
-        }
-        Err(error) => panic!("{test}: {error}"),
-    }
 }
 
 /// Takes out what may differ between two runs: times, and a second of a time-out.
@@ -72,7 +63,7 @@ fn every_capture_gets_the_same_answers_again() {
         println!("skipped: {name}: no ../shared/captures here");
         return;
     };
-    let Some(mut judge) = judge(name) else { return };
+    let Some(mut judge) = judge(name, &Settings::default()) else { return };
     assert!(judge.sees_drops(), "the drop reasons must be readable where the rest is");
     let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
     files.sort();

@@ -4,24 +4,16 @@
 //! on (default: another one each time; it is printed), `FOURTUPLE_ORACLE_SAVE` where a pcapng and a script of each
 //! difference go.
 
+mod common;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fourtuple_oracle::generate::{Kind, Step};
-use fourtuple_oracle::{
-    Campaign, Capture, Comparer, Error, Judge, Limits, Seeds, Settings, required, script,
-};
+use fourtuple_oracle::{Campaign, Capture, Comparer, Limits, Seeds, Settings, script};
 
 fn comparer(test: &str) -> Option<Comparer> {
-    match Judge::new(&Settings::default()) {
-        Ok(judge) => Some(Comparer::new(judge)),
-        Err(Error::Unavailable(missing)) => {
-            assert!(!required(), "{test}: {missing}");
-            println!("skipped: {test}: {missing}");
-            None
-        }
-        Err(error) => panic!("{test}: {error}"),
-    }
+    common::judge(test, &Settings::default()).map(Comparer::new)
 }
 
 fn number(name: &str) -> Option<u64> {

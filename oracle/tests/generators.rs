@@ -1,22 +1,13 @@
 //! The generators put to the kernel: what they make must reach what they are for.
 
+mod common;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
+use common::judge;
 use fourtuple_oracle::generate::{Case, Kind, Step};
-use fourtuple_oracle::{Direction, Error, Judge, Settings, Verdict, required};
-
-fn judge(test: &str) -> Option<Judge> {
-    match Judge::new(&Settings::default()) {
-        Ok(judge) => Some(judge),
-        Err(Error::Unavailable(missing)) => {
-            assert!(!required(), "{test}: {missing}");
-            println!("skipped: {test}: {missing}");
-            None
-        }
-        Err(error) => panic!("{test}: {error}"),
-    }
-}
+use fourtuple_oracle::{Direction, Judge, Settings, Verdict};
 
 /// What a set of cases reached.
 #[derive(Default)]
@@ -62,7 +53,8 @@ impl Reached {
 
 #[test]
 fn the_cases_reach_every_verdict_and_state() {
-    let Some(mut judge) = judge("the_cases_reach_every_verdict_and_state") else {
+    let Some(mut judge) = judge("the_cases_reach_every_verdict_and_state", &Settings::default())
+    else {
         return;
     };
     let (mut reached, started) = (Reached::default(), Instant::now());
@@ -109,7 +101,7 @@ fn the_cases_reach_every_verdict_and_state() {
 
 #[test]
 fn each_kind_is_about_what_it_says() {
-    let Some(mut judge) = judge("each_kind_is_about_what_it_says") else {
+    let Some(mut judge) = judge("each_kind_is_about_what_it_says", &Settings::default()) else {
         return;
     };
     let share = |reached: &Reached, verdict: Verdict| {
@@ -156,7 +148,9 @@ fn each_kind_is_about_what_it_says() {
 
 #[test]
 fn a_case_gets_the_same_answers_after_others_ran() {
-    let Some(mut judge) = judge("a_case_gets_the_same_answers_after_others_ran") else {
+    let Some(mut judge) =
+        judge("a_case_gets_the_same_answers_after_others_ran", &Settings::default())
+    else {
         return;
     };
     let mut run = |seed| {
@@ -184,7 +178,7 @@ fn a_case_gets_the_same_answers_after_others_ran() {
 
 #[test]
 fn waits_let_entries_expire() {
-    let Some(mut judge) = judge("waits_let_entries_expire") else {
+    let Some(mut judge) = judge("waits_let_entries_expire", &Settings::default()) else {
         return;
     };
     let mut expired = 0;

@@ -1,20 +1,11 @@
 //! The judge itself: cheap resets, no traces, speed.
 
+mod common;
+
 use std::time::{Duration, Instant};
 
-use fourtuple_oracle::{Direction, Error, Judge, Settings, Verdict, required};
-
-fn judge(test: &str, settings: &Settings) -> Option<Judge> {
-    match Judge::new(settings) {
-        Ok(judge) => Some(judge),
-        Err(Error::Unavailable(missing)) => {
-            assert!(!required(), "{test}: {missing}");
-            println!("skipped: {test}: {missing}");
-            None
-        }
-        Err(error) => panic!("{test}: {error}"),
-    }
-}
+use common::judge;
+use fourtuple_oracle::{Direction, Settings, Verdict};
 
 /// A UDP datagram with checksum 0, which is always accepted.
 fn udp(source: u8, sport: u16, destination: u8, dport: u16) -> Vec<u8> {

@@ -11,12 +11,11 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags};
-use rustix::ioctl::{Setter, ioctl};
 use rustix::thread::UnshareFlags;
 
 use crate::error::{During, Result, Unavailable};
 use crate::netlink::{NETLINK_ROUTE, Netlink, attr, encode};
+use crate::sandbox::{index, tap};
 
 /// Names of the devices with their addresses, the one with the default route first.
 pub(super) const DEVICES: [(&str, &[&str]); 2] = [
@@ -141,36 +140,6 @@ fn quiet(device: &str) -> Result<()> {
         sysctl(&name, value).during(format!("setting {name}"))?;
     }
     Ok(())
-}
-
-fn index(name: &str) -> Result<u32> {
-    let socket =
-        rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)
-            .during("opening a socket")?;
-    rustix::net::netdevice::name_to_index(&socket, name).during(format!("looking up {name}"))
-}
-
-/// A TAP device of this thread's namespace; it goes with its descriptor.
-fn tap(name: &str) -> io::Result<OwnedFd> {
-    /// `TUNSETIFF` of `linux/if_tun.h`.
-    const TUNSETIFF: rustix::ioctl::Opcode = 0x4004_54ca;
-    /// IFF_TAP and IFF_NO_PI.
-    const FLAGS: u16 = 0x0002 | 0x1000;
-    /// `struct ifreq`: 16 bytes of name, a union of 24 of which flags are the first two.
-    #[repr(C)]
-    struct Request {
-        name: [u8; 16],
-        flags: u16,
-        rest: [u8; 22],
-    }
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
-    let mut request = Request { name: [0; 16], flags: FLAGS, rest: [0; 22] };
-    request.name[..name.len()].copy_from_slice(name.as_bytes());
-    // SAFETY: TUNSETIFF reads and writes a `struct ifreq`, whose layout `Request` has, and
-    // `Setter` passes a pointer to its own copy.
-    unsafe { ioctl(&file, Setter::<TUNSETIFF, Request>::new(request)) }?;
-    Ok(file)
 }
 
 /// Gives a device its hardware address (`struct ifinfomsg`, `IFLA_ADDRESS`).
