@@ -2,8 +2,8 @@
 //! reassembly, tracking.
 
 use fourtuple_packet::{
-    FragmentError, Instant, IpError, L4, L4Error, Limits, LinkError, LinkType, Outcome, Packet,
-    Reassembler, decapsulate,
+    FragmentError, Instant, IpError, Limits, LinkError, LinkType, Outcome, Packet, Reassembler,
+    decapsulate,
 };
 
 use crate::reason::{Reason, VerdictKind};
@@ -108,7 +108,7 @@ impl ReceivePath {
         hint: Option<Hint>,
     ) -> Verdict {
         let verdict = match Packet::parse(data, wire_len) {
-            Ok(packet) if for_reassembly(&packet) => self.fragment(now, &packet),
+            Ok(packet) if packet.is_for_reassembly() => self.fragment(now, &packet),
             Ok(packet) => {
                 let context = self.context(true);
                 self.conntrack.track_hinted(now, &packet, &context, hint)
@@ -216,16 +216,6 @@ impl ReceivePath {
     pub const fn conntrack_mut(&mut self) -> &mut Conntrack {
         &mut self.conntrack
     }
-}
-
-/// True for fragments, also for those whose IPv6 fragment header is cut: reassembly drops them.
-const fn for_reassembly(packet: &Packet<'_>) -> bool {
-    const FRAGMENT_HEADER: u8 = 44;
-    packet.fragment.is_some()
-        || matches!(
-            packet.l4,
-            L4::Malformed { why: L4Error::ExtensionCut { protocol: FRAGMENT_HEADER }, .. }
-        )
 }
 
 fn limits(settings: &Settings) -> Limits {

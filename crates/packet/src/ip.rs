@@ -313,6 +313,13 @@ impl<'a> Packet<'a> {
         packet
     }
 
+    /// True for what reassembly has a say about: fragments, and packets whose IPv6 fragment header is cut.
+    #[inline]
+    pub fn is_for_reassembly(&self) -> bool {
+        let cut = L4Error::ExtensionCut { protocol: protocol::FRAGMENT };
+        self.fragment.is_some() || matches!(self.l4, L4::Malformed { why, .. } if why == cut)
+    }
+
     /// Bytes of the transport header and payload that the capture kept.
     pub fn l4_bytes(&self) -> &'a [u8] {
         self.bytes.get(self.l4_offset..).unwrap_or(&[])

@@ -15,7 +15,6 @@ pub use types::{
 };
 
 use crate::ip::{self, Family, Packet, protocol};
-use crate::l4::{L4, L4Error};
 use crate::time::{Instant, Span};
 use queue::{Added, Piece, Rules};
 use store::{Key, Store};
@@ -70,17 +69,9 @@ impl Reassembler {
     /// `now` should not go backwards; if it does, time-outs come late.
     pub fn push(&mut self, now: Instant, packet: &Packet<'_>, user: u32) -> Outcome<'_> {
         let Some(fragment) = packet.fragment else {
-            return match (packet.family, &packet.l4) {
-                // An IPv6 fragment header that is not all there; a payload length of zero is not looked into.
-                (
-                    Family::V6,
-                    L4::Malformed {
-                        why: L4Error::ExtensionCut { protocol: protocol::FRAGMENT },
-                        ..
-                    },
-                ) if packet.len > 40 => self.drop(FragmentError::HeaderCut),
-                _ => Outcome::NotFragment,
-            };
+            // A payload length of zero is not looked into.
+            let cut = packet.is_for_reassembly() && packet.len > 40;
+            return if cut { self.drop(FragmentError::HeaderCut) } else { Outcome::NotFragment };
         };
         self.counters.fragments += 1;
         let kept = packet.bytes;

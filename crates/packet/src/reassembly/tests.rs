@@ -2,6 +2,7 @@
 //! outcomes are what its rule counters and `/proc/net/snmp` showed.
 
 use super::*;
+use crate::l4::{L4, L4Error};
 use crate::testing::{finish_ipv4, ipv4, ipv6};
 
 mod bounds;
