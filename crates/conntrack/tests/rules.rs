@@ -136,6 +136,22 @@ fn a_reset_does_not_answer_its_own_side() {
     assert_ne!(host.conn(&id).tcp_state(), Some(TcpState::Close));
 }
 
+/// Only a SYN/ACK that answers an ignored SYN is said to resynchronise, whether or not a reply was seen before.
+#[test]
+fn resynchronisation_is_told_apart() {
+    let mut host = Host::new();
+    host.tcp(client(SYN, 1000, 0));
+    assert_eq!(words(&host.tcp(server(ACK, 7000, 900))).2, "tcp-ignored");
+    assert_eq!(words(&host.tcp(server(SYN | ACK, 5000, 1001))).2, "two-way");
+    // A SYN into a connection that was picked up and has no reply yet.
+    let mut host = Host::new();
+    assert_eq!(words(&host.tcp(client(ACK, 1000, 5000))).2, "picked-up");
+    assert_eq!(words(&host.tcp(client(SYN, 9000, 0))).2, "tcp-ignored");
+    let verdict = host.tcp(server(SYN | ACK, 7000, 9001));
+    assert_eq!(words(&verdict).2, "tcp-resynced");
+    assert_eq!(host.conn(&verdict).tcp_state(), Some(TcpState::SynRecv));
+}
+
 /// Identical ACKs, a window of zero and unacknowledged data cut the five days to five minutes.
 #[test]
 fn shorter_time_outs() {

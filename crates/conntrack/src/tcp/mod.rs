@@ -182,6 +182,8 @@ pub(crate) const fn flags_allowed(flags: u8) -> bool {
 enum Step {
     /// To this state, from `old` as the state machine is to see it.
     Go { target: TcpState, old: TcpState, check_window: bool },
+    /// To `SYN_RECV` with a SYN/ACK whose SYN was ignored: the entry has adopted both.
+    Resync,
     /// Nowhere.
     Done(Handled),
 }
@@ -194,14 +196,19 @@ pub(crate) fn handle(hook: &Hook<'_>, conn: &mut Connection, tcp: &Tcp<'_>) -> H
     let status = *status;
     let (settings, dir) = (hook.settings, hook.direction);
     let kind = Kind::of(tcp.flags);
+    let mut note = None;
     let (target, old, check_window) = match step(hook, status, track, kind, tcp) {
         Step::Go { target, old, check_window } => (target, old, check_window),
+        Step::Resync => {
+            note = Some((Reason::TcpResynced, Detail::None));
+            (TcpState::SynRecv, TcpState::SynSent, true)
+        }
         Step::Done(handled) => return handled,
     };
-    let mut note = (kind == Kind::Rst && target != TcpState::Close).then(|| {
+    if kind == Kind::Rst && target != TcpState::Close {
         let expected = track.sides[dir.other().index()].maxack;
-        (Reason::TcpRstInexact, Detail::Rst { seq: tcp.seq, expected })
-    });
+        note = Some((Reason::TcpRstInexact, Detail::Rst { seq: tcp.seq, expected }));
+    }
     if check_window {
         match window::check(track, settings, dir, kind, tcp) {
             Window::Accept => {}
@@ -283,7 +290,7 @@ fn ignored(hook: &Hook<'_>, track: &mut TcpTrack, kind: Kind, tcp: &Tcp<'_>) -> 
         let liberal = own.flags.0 & SideFlags::BE_LIBERAL.0;
         *own = Side { flags: SideFlags(liberal), ..Side::default() };
         track.sides[dir.other().index()] = other;
-        return Step::Go { target: TcpState::SynRecv, old: TcpState::SynSent, check_window: true };
+        return Step::Resync;
     }
     last.index = kind;
     last.dir = dir;
@@ -385,7 +392,7 @@ struct Commit {
 
 /// Enters the new state, and sets time-out, status and counters.
 fn commit(hook: &Hook<'_>, conn: &mut Connection, tcp: &Tcp<'_>, c: Commit) -> Handled {
-    let Commit { kind, old, target, mut note } = c;
+    let Commit { kind, old, target, note } = c;
     let dir = hook.direction;
     let Proto::Tcp(track) = &mut conn.proto else { unreachable!("checked by the caller") };
     track.last.index = kind;
@@ -397,13 +404,6 @@ fn commit(hook: &Hook<'_>, conn: &mut Connection, tcp: &Tcp<'_>, c: Commit) -> H
     let mut timeout = timeout(hook.settings, track, kind, target);
     if old != target {
         conn.events.set(EventBits::PROTOINFO);
-    }
-    if kind == Kind::SynAck
-        && old == TcpState::SynSent
-        && note.is_none()
-        && dir_resynced(conn, hook)
-    {
-        note = Some((Reason::TcpResynced, Detail::None));
     }
     if !conn.status.has(Status::SEEN_REPLY) {
         if kind == Kind::Rst {
@@ -426,11 +426,6 @@ fn commit(hook: &Hook<'_>, conn: &mut Connection, tcp: &Tcp<'_>, c: Commit) -> H
     conn.refresh(hook.now, timeout);
     conn.account(dir, hook.len);
     Handled::Accept { note, ended: false }
-}
-
-/// True iff this SYN/ACK was adopted although the entry already had a reply.
-fn dir_resynced(conn: &Connection, hook: &Hook<'_>) -> bool {
-    conn.status.has(Status::SEEN_REPLY) && hook.direction == Direction::Reply
 }
 
 /// The time-out that the packet leaves behind.

@@ -9,12 +9,7 @@ use fourtuple_conntrack::{
 use fourtuple_hash::Key;
 use fourtuple_packet::{Instant, LinkType};
 
-pub const FIN: u8 = 0x01;
-pub const SYN: u8 = 0x02;
-pub const RST: u8 = 0x04;
-pub const PSH: u8 = 0x08;
-pub const ACK: u8 = 0x10;
-pub const URG: u8 = 0x20;
+pub use fourtuple_packet::tcp_flags::{ACK, FIN, PSH, RST, SYN, URG};
 
 pub const CLIENT: [u8; 4] = [10, 0, 1, 2];
 pub const SERVER: [u8; 4] = [10, 0, 2, 2];
