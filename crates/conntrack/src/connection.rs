@@ -151,7 +151,7 @@ pub struct Connection {
     pub(crate) counters: [Counters; 2],
     pub(crate) proto: Proto,
     pub(crate) mark: u32,
-    /// Hashes under which the two tuples stand in the table.
+    /// Hashes under which the two tuples stand in the table, or will when confirmed.
     pub(crate) hashes: [u32; 2],
     pub(crate) start: Instant,
 }

@@ -139,9 +139,11 @@ impl Store {
         Some(place(slot, direction, &self[slot], now))
     }
 
-    /// Adds an unconfirmed entry; `None` if there are no more slot numbers.
-    pub(crate) fn add(&mut self, conn: Connection) -> Option<u32> {
+    /// Adds an unconfirmed entry, whose original tuple has `hash`; `None` if there are no more slot numbers.
+    pub(crate) fn add(&mut self, mut conn: Connection, hash: u32) -> Option<u32> {
         let net = conn.net;
+        let [_, reply] = &conn.tuples;
+        conn.hashes = [hash, self.nets.hash(net, reply, conn.zone.id_for(Direction::Reply))];
         let slot = self.slab.insert(conn).ok()?.index;
         self.nets.get(net).count += 1;
         Some(slot)
@@ -156,17 +158,14 @@ impl Store {
     /// just looked up in vain.
     pub(crate) fn clash(&mut self, now: Instant, slot: u32, fresh: bool) -> Option<u32> {
         let conn = &self[slot];
-        let (tuples, zone, net, mirrored) = (conn.tuples, conn.zone, conn.net, conn.mirrored);
+        let Connection { tuples, hashes, zone, net, mirrored, .. } = *conn;
         for direction in [Direction::Original, Direction::Reply] {
             let known_free = fresh && (direction == Direction::Original || mirrored);
             if known_free {
                 continue;
             }
-            let tuple = &tuples[direction.index()];
-            let zone = zone.id_for(direction);
-            let hash = self.nets.hash(net, tuple, zone);
-            let place = self.find_in(now, hash, tuple, zone, net);
-            match place {
+            let i = direction.index();
+            match self.find_in(now, hashes[i], &tuples[i], zone.id_for(direction), net) {
                 Some(place) if place.expired => {
                     self.free(place.slot);
                 }
@@ -180,13 +179,10 @@ impl Store {
     /// Puts both tuples of an unconfirmed entry into the index and starts its time. `Err`: how many entries were
     /// looked at in vain for a free place.
     pub(crate) fn confirm(&mut self, now: Instant, slot: u32) -> Result<(), u32> {
-        let conn = &self[slot];
-        let (tuples, zone, net) = (conn.tuples, conn.zone, conn.net);
-        let mut hashes = [0; 2];
+        let hashes = self[slot].hashes;
         for direction in [Direction::Original, Direction::Reply] {
-            let i = direction.index();
-            hashes[i] = self.nets.hash(net, &tuples[i], zone.id_for(direction));
-            if let Err(e) = self.index.insert(hashes[i], node(slot, direction)) {
+            let hash = hashes[direction.index()];
+            if let Err(e) = self.index.insert(hash, node(slot, direction)) {
                 if direction == Direction::Reply {
                     self.index.remove(hashes[0], node(slot, Direction::Original));
                 }
@@ -194,7 +190,6 @@ impl Store {
             }
         }
         let conn = &mut self[slot];
-        conn.hashes = hashes;
         conn.status.set(Status::CONFIRMED);
         conn.start = now;
         conn.expires = now + conn.timeout;
@@ -292,14 +287,13 @@ impl Store {
         confirmed.map(|(id, _)| id.slot).collect()
     }
 
-    /// Entries to evict so that `tuple` finds room: the kernel goes over eight of its buckets from the tuple's own on,
+    /// Entries to evict so that a tuple of `hash` finds room: the kernel goes over eight of its buckets from its own on,
     /// removes the expired ones, and stops at the first bucket with an entry that is not assured; those of that bucket
     /// go. Here a kernel bucket is a range of hashes.
     pub(crate) fn early_drop_victims(
-        &mut self,
+        &self,
         now: Instant,
-        tuple: &Tuple,
-        zone: u16,
+        hash: u32,
         net: u32,
         buckets: u32,
     ) -> Vec<(u32, EndReason)> {
@@ -307,9 +301,9 @@ impl Store {
         // What the kernel rounds any number of buckets up to; it also bounds the work for a packet to a 64th of the table.
         const FEWEST: u32 = 512;
         let buckets = buckets.max(FEWEST);
-        let first = reduce(self.nets.hash(net, tuple, zone), buckets);
+        let first = reduce(hash, buckets);
         let mut victims = Vec::new();
-        for i in 0..RANGE.min(buckets) {
+        for i in 0..RANGE {
             let bucket = (first + i) % buckets;
             let mut dropped = false;
             let slab = &self.slab;

@@ -162,7 +162,7 @@ impl Conntrack {
                     Some(received) => return received,
                     None => reopened = true,
                 },
-                None => return self.create(now, packet, context, &tuple, reopened),
+                None => return self.create(now, packet, context, (&tuple, hash), reopened),
             }
         }
     }
@@ -498,7 +498,7 @@ impl Conntrack {
         now: Instant,
         packet: &Packet<'_>,
         context: &Context,
-        tuple: &Tuple,
+        (tuple, hash): (&Tuple, u32),
         reopened: bool,
     ) -> Received {
         let refused = Received::without_entry;
@@ -506,7 +506,7 @@ impl Conntrack {
             let detail = Detail::Icmp { ty: tuple.icmp_type(), code: tuple.icmp_code() };
             return refused(self.invalid(Reason::IcmpNotAQuery, detail, None));
         };
-        if let Err(verdict) = self.make_room(tuple, context) {
+        if let Err(verdict) = self.make_room(hash, context.net) {
             return refused(verdict);
         }
         let hook =
@@ -543,7 +543,7 @@ impl Conntrack {
             },
             ..Verdict::without(VerdictKind::New, reason, detail)
         };
-        let Some(slot) = self.store.add(conn) else {
+        let Some(slot) = self.store.add(conn, hash) else {
             self.stats.drop += 1;
             let count = self.store.count(context.net);
             let detail = Detail::Full { count, max: count };

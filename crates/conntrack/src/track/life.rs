@@ -6,7 +6,7 @@ use super::{Conntrack, Context};
 use crate::connection::{Connection, Counters, EventBits, Proto, Status};
 use crate::events::{EndReason, EventKind};
 use crate::reason::{Reason, VerdictKind};
-use crate::tuple::{Direction, Tuple};
+use crate::tuple::Tuple;
 use crate::verdict::{Change, Detail, Verdict};
 
 impl Conntrack {
@@ -33,16 +33,14 @@ impl Conntrack {
         }
     }
 
-    /// Checks `nf_conntrack_max` and evicts if need be.
-    pub(super) fn make_room(&mut self, tuple: &Tuple, context: &Context) -> Result<(), Verdict> {
-        let (max, net) = (self.settings.max, context.net);
+    /// Checks `nf_conntrack_max`, and evicts neighbours of `hash` if need be.
+    pub(super) fn make_room(&mut self, hash: u32, net: u32) -> Result<(), Verdict> {
+        let max = self.settings.max;
         let count = self.store.count(net) + 1;
         if max == 0 || count <= max {
             return Ok(());
         }
-        let zone = context.zone.id_for(Direction::Original);
-        let victims =
-            self.store.early_drop_victims(self.now, tuple, zone, net, self.settings.buckets);
+        let victims = self.store.early_drop_victims(self.now, hash, net, self.settings.buckets);
         if victims.is_empty() {
             self.stats.drop += 1;
             let detail = Detail::Full { count, max };
