@@ -163,7 +163,12 @@ impl DeviceRoutes {
         own == addr || (device.loopback && same_prefix(own, addr, bits) && last != Some(addr))
     }
 
-    fn local(&self, net: NetId, addr: IpAddr, out: Option<DeviceId>) -> Option<(&Device, IpAddr)> {
+    pub(crate) fn local(
+        &self,
+        net: NetId,
+        addr: IpAddr,
+        out: Option<DeviceId>,
+    ) -> Option<(&Device, IpAddr)> {
         self.of(net).filter(|d| out.is_none_or(|o| o == d.id)).find_map(|d| {
             let own = d.addresses.iter().find(|&&(own, bits)| Self::is_local(d, own, bits, addr));
             own.map(|&(own, _)| (d, own))

@@ -61,7 +61,12 @@ pub(crate) trait Key: Copy {
     /// Hash of the destination port and an address.
     fn hash2(&self, net: &Net, addr: Self::Addr) -> u32;
     /// Hash of the 4-tuple.
-    fn hash4(&self, seeds: &Seeds, net: &Net) -> u32;
+    fn hash4(&self, seeds: &Seeds, net: &Net) -> u32 {
+        self.flow(seeds, net, self.destination())
+    }
+    /// Hash of the 4-tuple with `addr` as destination. A group at the any address is asked with that
+    /// address, so that a flow's member there does not hang on the datagram's destination.
+    fn flow(&self, seeds: &Seeds, net: &Net, addr: Self::Addr) -> u32;
     /// The score of a socket for datagrams to `addr`.
     fn score(
         &self,
@@ -248,7 +253,7 @@ impl<R: Router> UdpTable<R> {
                 result = Scan::Socket { index, by_group: false };
                 continue;
             }
-            match self.ask_group(key, index, a, trace) {
+            match self.ask_group(key, addr, index, a, trace) {
                 Choice::Nobody => result = Scan::Socket { index, by_group: false },
                 Choice::Member(m) if self.answers_early(index) => {
                     return Scan::Socket { index: m, by_group: true };
@@ -276,6 +281,7 @@ impl<R: Router> UdpTable<R> {
     fn ask_group<K: Key>(
         &self,
         key: &K,
+        addr: K::Addr,
         index: u32,
         a: &Arrival,
         trace: &mut impl Trace,
@@ -284,7 +290,7 @@ impl<R: Router> UdpTable<R> {
         if !s.has(Flags::REUSEPORT) || s.group == NONE {
             return Choice::Nobody;
         }
-        let hash = key.hash4(&self.seeds, self.net(a.net));
+        let hash = key.flow(&self.seeds, self.net(a.net), addr);
         let input = a.packet.then_some(|| key.input(a, hash));
         let choice = self.choose(index, a.cpu, hash, input);
         trace.event(|| match choice {

@@ -53,8 +53,8 @@ impl Key for Key4 {
     }
 
     #[inline]
-    fn hash4(&self, seeds: &Seeds, net: &Net) -> u32 {
-        seeds.tuple4(net, self.to, self.dport, self.from, self.sport)
+    fn flow(&self, seeds: &Seeds, net: &Net, addr: u32) -> u32 {
+        seeds.tuple4(net, addr, self.dport, self.from, self.sport)
     }
 
     /// IPv4 sockets 2, dual-stack ones 1; peer address, peer port and device 4 each; CPU 1.

@@ -53,8 +53,8 @@ impl Key for Key6 {
     }
 
     #[inline]
-    fn hash4(&self, seeds: &Seeds, net: &Net) -> u32 {
-        seeds.tuple6(net, self.to, self.dport, self.from, self.sport)
+    fn flow(&self, seeds: &Seeds, net: &Net, addr: u128) -> u32 {
+        seeds.tuple6(net, addr, self.dport, self.from, self.sport)
     }
 
     /// Peer port, peer address, device and CPU: 1 each in the kernel, as for IPv4 otherwise.

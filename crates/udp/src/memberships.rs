@@ -10,6 +10,11 @@ use crate::route::{DeviceId, Router};
 use crate::sockets::{Membership, Socket, SocketId};
 use crate::table::UdpTable;
 
+/// Longest list of sources of one membership: `net.ipv4.igmp_max_msf` and `net.ipv6.mld_max_msf`.
+const fn max_sources(group: IpAddr) -> usize {
+    if group.is_ipv4() { 10 } else { 64 }
+}
+
 /// Which sockets have joined a group on a device.
 #[derive(Debug, Default)]
 pub(crate) struct Joined {
@@ -89,7 +94,8 @@ impl<R: Router> UdpTable<R> {
     /// # Errors
     ///
     /// `EINVAL` if the socket has not joined, or joined in the other mode; `EADDRNOTAVAIL` for a
-    /// source that is listed already, or is not; else as [`join`](Self::join).
+    /// source that is listed already, or is not; `ENOBUFS` for a source beyond the 10th of an IPv4
+    /// group, the 64th of an IPv6 one; else as [`join`](Self::join).
     pub fn change_source(
         &mut self,
         id: SocketId,
@@ -112,8 +118,17 @@ impl<R: Router> UdpTable<R> {
         };
         let m = &mut self.sockets[index].rare_mut().memberships[at];
         if m.exclude != exclude {
-            return Err(Errno::EINVAL);
+            // The mode can change as long as no source was ever listed, and does even if what
+            // follows fails.
+            if m.listed {
+                return Err(Errno::EINVAL);
+            }
+            m.exclude = exclude;
         }
+        if add && m.sources.len() >= max_sources(group) {
+            return Err(Errno::ENOBUFS);
+        }
+        m.listed |= add;
         match (m.sources.iter().position(|&s| s == source), add) {
             (None, true) => m.sources.push(source),
             (Some(place), false) => {
@@ -161,7 +176,8 @@ impl<R: Router> UdpTable<R> {
         if same_family.count() >= limit {
             return Err(Errno::ENOBUFS);
         }
-        memberships.push(Membership { group, device, exclude, sources });
+        let listed = !sources.is_empty();
+        memberships.push(Membership { group, device, exclude, sources, listed });
         self.joined.add(net, group, device, index);
         Ok(())
     }

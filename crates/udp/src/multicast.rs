@@ -11,7 +11,7 @@ use crate::sockets::{Flags, Socket, SocketId};
 use crate::table::UdpTable;
 
 /// Chains of the first table up to this length are walked as they are.
-const LONG_CHAIN: u32 = 10;
+pub(crate) const LONG_CHAIN: u32 = 10;
 
 /// Whether the socket's own memberships let the datagram through.
 fn filter_allows(s: &Socket, group: IpAddr, source: IpAddr, a: &Arrival) -> bool {
@@ -21,7 +21,8 @@ fn filter_allows(s: &Socket, group: IpAddr, source: IpAddr, a: &Arrival) -> bool
         IpAddr::V6(_) => (Flags::MC_ALL6, false),
     };
     let membership = s.rare.as_ref().and_then(|rare| {
-        rare.memberships.iter().find(|m| {
+        // The newest is asked first.
+        rare.memberships.iter().rev().find(|m| {
             let d = m.device.index();
             m.group == group && (!on_device || d == a.dif || (a.sdif != 0 && d == a.sdif))
         })

@@ -122,6 +122,10 @@ rules! {
     EarlyDemuxFirst:
         "Early demultiplexing tests the first socket of a chain only, and so may disagree with the look-up."
         / "It gives what the 4-tuple table gives.",
+    /// Early demultiplexing of IPv4 multicast.
+    EarlyDemuxAsksGroup:
+        "An IPv4 multicast datagram that one socket alone would get goes to any member of that socket's reuseport group, by hash, while early demultiplexing is on and the port's chain is short."
+        / "It goes to the socket that wants it.",
 }
 
 /// Whose rules hold.

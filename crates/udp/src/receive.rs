@@ -3,9 +3,13 @@
 use crate::addr::unmap;
 use crate::datagram::{Datagram, Tuple};
 use crate::devices::DeviceRoutes;
-use crate::lookup::Found;
+use crate::hash::Seeds;
+use crate::lookup::{Found, Via};
+use crate::multicast::LONG_CHAIN;
 use crate::profile::Rule;
-use crate::route::{AddressKind, Router};
+use crate::reuseport::Choice;
+use crate::route::{AddressKind, Router, index_of};
+use crate::selector::ProgramInput;
 use crate::sockets::{Flags, SocketId};
 use crate::table::UdpTable;
 use crate::trace::Trace;
@@ -85,7 +89,7 @@ impl UdpTable<DeviceRoutes> {
                 let listens =
                     datagram.device.is_some_and(|d| self.host_listens(datagram.net, to, d, source));
                 if listens {
-                    self.copies(&datagram)
+                    self.early_multicast(&datagram).unwrap_or_else(|| self.copies(&datagram))
                 } else {
                     Delivery::Dropped(DropReason::GroupNotJoined)
                 }
@@ -104,9 +108,60 @@ impl UdpTable<DeviceRoutes> {
         }
     }
 
+    /// What early demultiplexing does with an IPv4 multicast datagram that one unconnected member of a
+    /// reuseport group alone would get: the group is asked, as if the datagram were a unicast one.
+    fn early_multicast(&self, datagram: &Datagram) -> Option<Delivery> {
+        let Tuple::V4 { source: (from, sport), destination: (to, port) } = datagram.tuple else {
+            return None;
+        };
+        let config = self.net_config(datagram.net)?;
+        let early = self.profile.has(Rule::EarlyDemuxAsksGroup)
+            && config.ip_early_demux
+            && config.udp_early_demux
+            && !self.by_loopback(datagram);
+        let net = self.net(datagram.net);
+        if !early || self.ports.count(Seeds::port(net, port)) > LONG_CHAIN {
+            return None;
+        }
+        let mut wanted = Vec::new();
+        self.deliver(datagram, &mut wanted);
+        let &[only] = wanted.as_slice() else { return None };
+        if self.sockets[only.index].connected() {
+            return None;
+        }
+        let hash = self.seeds.tuple4(net, to.to_bits(), port, from.to_bits(), sport);
+        let input = || ProgramInput {
+            net: datagram.net,
+            source: (from.into(), sport),
+            destination: (to.into(), port),
+            device: index_of(datagram.device),
+            hash,
+        };
+        let cpu = datagram.cpu.map_or(-1, i32::from);
+        match self.choose(only.index, cpu, hash, Some(input)) {
+            Choice::Nobody => None,
+            Choice::Drop => Some(Delivery::Dropped(DropReason::NoListener)),
+            Choice::Member(member) => {
+                let socket = self.sockets.id(member);
+                Some(Delivery::Unicast(Found { socket, via: Via::EarlyDemux, by_group: true }))
+            }
+        }
+    }
+
+    fn by_loopback(&self, datagram: &Datagram) -> bool {
+        self.router.devices().iter().any(|d| d.loopback && Some(d.id) == datagram.device)
+    }
+
     fn receive_unicast(&self, datagram: &Datagram, trace: &mut impl Trace) -> Delivery {
-        let devices = self.router.devices();
-        let loopback = devices.iter().any(|d| d.loopback && Some(d.id) == datagram.device);
+        let loopback = self.by_loopback(datagram);
+        let mut datagram = *datagram;
+        if loopback {
+            // What the host sends to an address of its own counts as arriving at that one's device.
+            let (to, _) = datagram.tuple.destination();
+            let owner = self.router.local(datagram.net, to, None);
+            datagram.device = owner.map_or(datagram.device, |(device, _)| Some(device.id));
+        }
+        let datagram = &datagram;
         let config = self.net_config(datagram.net);
         let early = config.is_some_and(|c| c.ip_early_demux && c.udp_early_demux) && !loopback;
         let early = if early { self.early_demux(datagram) } else { None };

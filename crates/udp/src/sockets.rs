@@ -102,6 +102,8 @@ impl Flags {
 /// One membership in a multicast group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Membership {
+    /// Whether a source was ever listed.
+    pub(crate) listed: bool,
     pub(crate) group: IpAddr,
     pub(crate) device: DeviceId,
     /// Exclude mode: the listed sources are the ones that are not heard.

@@ -318,6 +318,11 @@ impl<R: Router> UdpTable<R> {
                 Err(Errno::EINVAL)
             }
             _ if device.is_some_and(|d| !self.router.has_device(s.net, d)) => Err(Errno::ENODEV),
+            SetOption::MulticastIf4(Some(d), _) | SetOption::MulticastIf6(Some(d))
+                if s.device != 0 && d.index() != s.device =>
+            {
+                Err(Errno::EINVAL)
+            }
             SetOption::Device(_) if s.device != 0 && !s.has(Flags::PRIVILEGED) => Err(Errno::EPERM),
             _ => Ok(()),
         }

@@ -221,3 +221,17 @@ fn connect_from_and_options() {
     assert_eq!(out[5].to, Some(vec![2]));
     assert_eq!((&*out[6].result, &*out[7].result), ("ok", "ok"));
 }
+
+#[test]
+fn an_icmp_error_arrives_on_a_cpu() {
+    let lines = r#"{"op":"device","name":"d0","addresses":["10.1.0.1/24"]}
+{"op":"socket","id":1,"reuseaddr":true,"incoming_cpu":3,"recverr":true}
+{"op":"bind","id":1,"addr":"10.1.0.1","port":53}
+{"op":"socket","id":2,"reuseaddr":true,"incoming_cpu":4,"recverr":true}
+{"op":"bind","id":2,"addr":"10.1.0.1","port":53}
+{"op":"icmp","type":3,"code":3,"src":"10.1.0.1","sport":53,"dst":"10.1.0.9","dport":40,"cpu":3}
+{"op":"icmp","type":3,"code":3,"src":"10.1.0.1","sport":53,"dst":"10.1.0.9","dport":40,"cpu":4}"#;
+    let outcomes = run(lines);
+    assert_eq!(outcomes[5].to, Some(vec![1]));
+    assert_eq!(outcomes[6].to, Some(vec![2]));
+}

@@ -486,6 +486,7 @@ impl Maker {
             dst: addr(dst),
             dport: pick(&mut self.rng, &[9000, 9000, 9000, 9001]),
             device: Some(device.to_owned()),
+            cpu: None,
         }
     }
 }

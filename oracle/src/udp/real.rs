@@ -469,7 +469,7 @@ impl Real {
 
     /// Sends an ICMP error into a device and looks which socket was told.
     fn icmp_error(&mut self, op: &Operation) -> Result<Outcome> {
-        let Operation::Icmp { kind, code, src, sport, dst, dport, device } = op else {
+        let Operation::Icmp { kind, code, src, sport, dst, dport, device, .. } = op else {
             return Err(Error::Decode("no ICMP error".to_owned()));
         };
         for (_, fd) in self.live() {

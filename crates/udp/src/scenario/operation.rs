@@ -271,6 +271,9 @@ pub enum Operation {
         dport: u16,
         #[serde(default)]
         device: Option<String>,
+        /// The CPU it arrives on.
+        #[serde(default)]
+        cpu: Option<u16>,
     },
     /// Closes a socket.
     Close { id: Number },
@@ -313,7 +316,7 @@ impl Operation {
             b"join" | b"leave" => (&["id", "group", "device"], false),
             b"source" => (&["id", "group", "device", "change", "source"], false),
             b"send" => (&["src", "sport", "dst", "dport", "device", "n", "cpu", "checksum"], false),
-            b"icmp" => (&["type", "code", "src", "sport", "dst", "dport", "device"], false),
+            b"icmp" => (&["type", "code", "src", "sport", "dst", "dport", "device", "cpu"], false),
             _ => return None,
         })
     }

@@ -178,8 +178,9 @@ impl Runner {
                 }
                 Ok(outcome)
             }
-            Operation::Icmp { kind, code, src, sport, dst, dport, device } => {
-                let quoted = self.datagram((src, *sport), (dst, *dport), device.as_deref())?;
+            Operation::Icmp { kind, code, src, sport, dst, dport, device, cpu } => {
+                let mut quoted = self.datagram((src, *sport), (dst, *dport), device.as_deref())?;
+                quoted.cpu = *cpu;
                 Ok(self.icmp(&IcmpError { quoted, kind: *kind, code: *code }))
             }
             _ => Err("no packet".to_owned()),

@@ -247,3 +247,35 @@ fn receive_path() {
         );
     }
 }
+
+/// What the host sends itself goes by the loopback device, and counts as arriving on the device that
+/// has the address; [checked] on 6.18.
+#[test]
+fn own_addresses_arrive_on_their_device() {
+    for profile in BOTH {
+        for (local, to, from) in [
+            ("0.0.0.0:5000", "10.1.0.1:5000", "10.2.0.1:9"),
+            ("[::]:5000", "[fd01::1]:5000", "[fd02::1]:9"),
+        ] {
+            let mut h = Host::new(profile);
+            let on = |h: &mut Host, device| {
+                h.bound(local, |o| (o.reuseaddr, o.device) = (true, dev(device)))
+            };
+            let (_lo, d0, _d1) = (on(&mut h, 1), on(&mut h, D0), on(&mut h, D1));
+            for device in [None, dev(1)] {
+                let mut d = datagram(from, to);
+                d.device = device;
+                let Delivery::Unicast(found) = h.t.receive(&d, &mut fourtuple_udp::NoTrace) else {
+                    panic!("{profile:?} {to}");
+                };
+                assert_eq!(found.socket, d0);
+            }
+        }
+        let mut h = Host::new(profile);
+        let lo = h.bound("0.0.0.0:5000", |o| o.device = dev(1));
+        let Delivery::Unicast(found) = h.receive(1, "127.0.0.1:9", "127.0.0.1:5000") else {
+            panic!("{profile:?}");
+        };
+        assert_eq!(found.socket, lo);
+    }
+}

@@ -226,3 +226,73 @@ fn membership_errors() {
     assert_eq!(change(&mut h, SourceChange::Drop(source)), Ok(()));
     assert_eq!(h.t.leave(x, ip(GROUP), dev(D0)), Err(Errno::EADDRNOTAVAIL), "left with the last");
 }
+
+/// The mode of a filter that never listed a source follows the first call that names one, even if that
+/// call fails; [checked] on 6.18.
+#[test]
+fn an_empty_filter_changes_its_mode() {
+    for profile in BOTH {
+        let source = ip("10.1.0.9");
+        let mut h = Host::new(profile);
+        let s = h.shared("0.0.0.0:5000");
+        h.t.join(s, ip(GROUP), dev(D0)).unwrap();
+        let change = |h: &mut Host, c| h.t.change_source(s, ip(GROUP), dev(D0), c);
+        assert_eq!(change(&mut h, SourceChange::Add(source)), Ok(()));
+        assert_eq!(h.copies(FROM, TO), [s]);
+        assert_eq!(h.copies("10.1.0.8:1", TO), [], "only the listed source");
+        assert_eq!(change(&mut h, SourceChange::Block(source)), Err(Errno::EINVAL), "listed once");
+        h.t.leave(s, ip(GROUP), dev(D0)).unwrap();
+        h.t.join(s, ip(GROUP), dev(D0)).unwrap();
+        assert_eq!(change(&mut h, SourceChange::Drop(source)), Err(Errno::EADDRNOTAVAIL));
+        assert_eq!(h.copies(FROM, TO), [], "the call that failed left an empty list of the heard");
+        assert_eq!(change(&mut h, SourceChange::Unblock(source)), Err(Errno::EADDRNOTAVAIL));
+        assert_eq!(h.copies(FROM, TO), [s], "and this one an empty list of the blocked");
+        assert_eq!(change(&mut h, SourceChange::Block(source)), Ok(()));
+        assert_eq!(change(&mut h, SourceChange::Unblock(source)), Ok(()));
+        assert_eq!(change(&mut h, SourceChange::Add(source)), Err(Errno::EINVAL), "listed once");
+    }
+}
+
+/// `igmp_max_msf` and `mld_max_msf`, 10 and 64.
+#[test]
+fn source_lists_are_bounded() {
+    let mut h = Host::new(LINUX);
+    let s = h.v6();
+    for (group, prefix, limit) in [(GROUP, "10.9.0.", 10), ("ff05::5", "fd09::", 64)] {
+        for n in 1..=limit {
+            let source = ip(&format!("{prefix}{n}"));
+            h.t.change_source(s, ip(group), dev(D0), SourceChange::Add(source)).unwrap();
+        }
+        let first = SourceChange::Add(ip(&format!("{prefix}1")));
+        assert_eq!(h.t.change_source(s, ip(group), dev(D0), first), Err(Errno::ENOBUFS));
+    }
+}
+
+/// IPv6 looks at the group alone, on whatever device, and at the newest membership.
+#[test]
+fn the_newest_membership_decides() {
+    for profile in BOTH {
+        let mut h = Host::new(profile);
+        let group = ip("ff05::5");
+        let s = h.shared("[::]:5000");
+        h.t.join(s, group, dev(D0)).unwrap();
+        h.t.change_source(s, group, dev(D1), SourceChange::Add(ip("fd01::8"))).unwrap();
+        assert_eq!(h.copies("[fd01::9]:9000", "[ff05::5]:5000"), []);
+        assert_eq!(h.copies("[fd01::8]:9000", "[ff05::5]:5000"), [s]);
+    }
+}
+
+#[test]
+fn the_outgoing_device_is_the_bound_one() {
+    for profile in BOTH {
+        let mut h = Host::new(profile);
+        let s = h.bound("[::]:5000", |o| o.device = dev(D0));
+        let any = std::net::Ipv4Addr::UNSPECIFIED;
+        let other4 = SetOption::MulticastIf4(dev(D1), any);
+        assert_eq!(h.t.set(s, other4), Err(Errno::EINVAL));
+        assert_eq!(h.t.set(s, SetOption::MulticastIf6(dev(D1))), Err(Errno::EINVAL));
+        assert_eq!(h.t.set(s, SetOption::MulticastIf4(dev(D0), any)), Ok(()));
+        assert_eq!(h.t.set(s, SetOption::MulticastIf6(dev(D0))), Ok(()));
+        assert_eq!(h.t.set(s, SetOption::MulticastIf6(None)), Ok(()));
+    }
+}

@@ -180,3 +180,24 @@ fn a_full_group() {
         assert_eq!(h.local(s), "0.0.0.0:0");
     }
 }
+
+/// A group at the any address is asked with that address, so a flow has one member whatever address of
+/// the host it goes to; [checked] on 6.18.
+#[test]
+fn a_group_at_any_forgets_the_destination() {
+    for profile in BOTH {
+        for (local, from, to) in [
+            ("0.0.0.0:5000", "10.1.0.9", ["10.1.0.1:5000", "10.1.0.2:5000"]),
+            ("[::]:5000", "[fd01::9]", ["[fd01::1]:5000", "[fe80::1]:5000"]),
+        ] {
+            let mut h = Host::new(profile);
+            for _ in 0..7 {
+                h.member(local);
+            }
+            for n in 0..50 {
+                let from = format!("{from}:{}", 10_000 + n);
+                assert_eq!(h.to(&from, to[0]), h.to(&from, to[1]), "{from}");
+            }
+        }
+    }
+}

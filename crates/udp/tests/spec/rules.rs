@@ -29,6 +29,7 @@ fn is_linux(rule: Rule, profile: Profile) -> bool {
         Rule::PlaceholderReachable => placeholder_reachable(h),
         Rule::CpuOverwritten => cpu_overwritten(h),
         Rule::EarlyDemuxFirst => early_demux_first(h),
+        Rule::EarlyDemuxAsksGroup => early_demux_asks_group(h),
     }
 }
 
@@ -433,4 +434,39 @@ fn names_and_sentences() {
         assert!(rule.linux().ends_with('.') && rule.strict().ends_with('.'));
         assert!(!rule.name().is_empty());
     }
+}
+
+/// Three members, of which one wants the group's datagrams.
+fn early_demux_asks_group(h: &mut Host) -> bool {
+    let group = ip("224.1.1.1");
+    let members: Vec<_> = (0..3).map(|_| h.member("0.0.0.0:5000")).collect();
+    for &m in &members {
+        h.set(m, SetOption::MulticastAll4(false));
+    }
+    h.t.join(members[1], group, dev(D0)).unwrap();
+    let getters = |h: &Host| -> std::collections::BTreeSet<SocketId> {
+        (0..60)
+            .map(|n| match h.receive(D0, &format!("10.1.0.9:{}", 9000 + n), "224.1.1.1:5000") {
+                Delivery::Unicast(found) if found.via == Via::EarlyDemux => found.socket,
+                Delivery::Copies(sockets) if sockets.len() == 1 => sockets[0],
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    };
+    let many = getters(h).len() == 3;
+    // Not if it is switched off, not with two that want it, not with a long chain.
+    h.t.net_config_mut(fourtuple_udp::NetId::FIRST).unwrap().udp_early_demux = false;
+    assert_eq!(getters(h).len(), 1);
+    h.t.net_config_mut(fourtuple_udp::NetId::FIRST).unwrap().udp_early_demux = true;
+    h.t.join(members[2], group, dev(D0)).unwrap();
+    let both = h.receive(D0, "10.1.0.9:9000", "224.1.1.1:5000");
+    assert!(matches!(both, Delivery::Copies(sockets) if sockets.len() == 2));
+    h.t.leave(members[2], group, dev(D0)).unwrap();
+    for n in 0..8 {
+        assert_eq!(getters(h).len() == 3, many);
+        // In the same slot of 1024.
+        h.bound(&format!("10.1.0.2:{}", 5000 + 1024 * (n + 1)), |_| {});
+    }
+    assert_eq!(getters(h).len(), 1, "eleven sockets");
+    many
 }
