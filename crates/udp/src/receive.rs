@@ -54,14 +54,18 @@ pub enum Delivery {
 }
 
 impl<R: Router> UdpTable<R> {
-    /// Tells a socket that it got a datagram on a CPU. In [`Profile::Linux`](crate::Profile::Linux)
-    /// this is what writes over `SO_INCOMING_CPU` of sockets with a peer.
-    pub fn note_received(&mut self, id: SocketId, cpu: u16) {
-        let Some(index) = self.sockets.find(id) else {
+    /// Tells a socket that it got a datagram, on the datagram's CPU. In
+    /// [`Profile::Linux`](crate::Profile::Linux) this is what writes over `SO_INCOMING_CPU` of sockets
+    /// with a peer, of the datagram's family.
+    pub fn note_received(&mut self, id: SocketId, datagram: &Datagram) {
+        let (Some(index), Some(cpu)) = (self.sockets.find(id), datagram.cpu) else {
             return;
         };
         let s = &self.sockets[index];
-        let peer = if s.is6() { s.p6 != 0 } else { s.p4 != 0 };
+        let peer = match datagram.tuple {
+            Tuple::V4 { .. } => s.p4 != 0,
+            Tuple::V6 { .. } => s.p6 != 0,
+        };
         if peer && self.profile.has(Rule::CpuOverwritten) {
             self.set_incoming_cpu(index, i32::from(cpu));
         }

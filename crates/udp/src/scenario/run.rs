@@ -172,9 +172,7 @@ impl Runner {
                 datagram.checksum = *checksum;
                 let (outcome, sockets) = self.send(&datagram);
                 for socket in sockets {
-                    if let Some(cpu) = cpu {
-                        self.table.note_received(socket, *cpu);
-                    }
+                    self.table.note_received(socket, &datagram);
                 }
                 Ok(outcome)
             }

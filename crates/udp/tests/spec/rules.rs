@@ -368,16 +368,22 @@ fn placeholder_reachable(h: &mut Host) -> bool {
     h.to("10.1.0.9:9000", "127.0.0.6:5000") == Some(s)
 }
 
+fn note(h: &mut Host, s: SocketId, cpu: u16, from: &str, to: &str) {
+    let mut d = datagram(from, to);
+    d.cpu = Some(cpu);
+    h.t.note_received(s, &d);
+}
+
 fn cpu_overwritten(h: &mut Host) -> bool {
     // Port 0 of the peer keeps both in the scored table.
     let a = h.shared("10.1.0.1:5000");
     h.connect(a, "10.1.0.9:0").unwrap();
-    h.t.note_received(a, 3);
+    note(h, a, 3, "10.1.0.9:1", "10.1.0.1:5000");
     let b = h.bound("10.1.0.1:5000", |o| (o.reuseaddr, o.device) = (true, dev(D0)));
     h.connect(b, "10.1.0.9:0").unwrap();
-    h.t.note_received(b, 2);
+    note(h, b, 2, "10.1.0.9:1", "10.1.0.1:5000");
     let unconnected = h.shared("10.1.0.2:5000");
-    h.t.note_received(unconnected, 3);
+    note(h, unconnected, 3, "10.1.0.9:1", "10.1.0.2:5000");
     let newer = h.shared("10.1.0.2:5000");
     assert_eq!(h.on_cpu(3, "10.1.0.9:1", "10.1.0.2:5000"), Some(newer), "never without a peer");
     h.t.disconnect(a).unwrap();
@@ -469,4 +475,22 @@ fn early_demux_asks_group(h: &mut Host) -> bool {
     }
     assert_eq!(getters(h).len(), 1, "eleven sockets");
     many
+}
+
+/// Only a peer of the datagram's family counts: a disconnect leaves the IPv6 one, which IPv4 datagrams
+/// do not look at.
+#[test]
+fn the_cpu_is_written_by_datagrams_of_the_peers_family() {
+    let mut h = Host::new(LINUX);
+    let s = h.shared("[::]:5000");
+    h.connect(s, "10.1.0.9:0").unwrap();
+    h.t.disconnect(s).unwrap();
+    note(&mut h, s, 3, "10.1.0.9:1", "10.1.0.1:5000");
+    let plain = h.shared("0.0.0.0:5000");
+    assert_eq!(h.on_cpu(3, "10.1.0.9:1", "10.1.0.1:5000"), Some(plain));
+    // By the CPU the dual-stack one would be its equal, and being rehashed later it would win.
+    h.connect(s, "10.1.0.9:0").unwrap();
+    note(&mut h, s, 3, "10.1.0.9:1", "10.1.0.1:5000");
+    h.t.disconnect(s).unwrap();
+    assert_eq!(h.on_cpu(3, "10.1.0.9:1", "10.1.0.1:5000"), Some(s));
 }
