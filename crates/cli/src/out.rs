@@ -5,6 +5,8 @@ use std::io::{self, IsTerminal, StdoutLock, Write};
 
 use serde::Serialize;
 
+use crate::print::Pieces;
+
 const BUFFER: usize = 1 << 16;
 
 /// Standard output.
@@ -16,7 +18,7 @@ pub(crate) struct Out {
 }
 
 /// Formats without the detour over [`io::Write`]: half of the time of `explain` goes into formatting.
-struct Text<'a>(&'a mut Vec<u8>);
+pub(crate) struct Text<'a>(pub(crate) &'a mut Vec<u8>);
 
 impl fmt::Write for Text<'_> {
     #[inline]
@@ -37,6 +39,12 @@ impl Out {
     pub(crate) fn line(&mut self, what: impl Display) -> io::Result<()> {
         // The buffer takes everything, and no `Display` here fails.
         let _ = write!(Text(&mut self.buffer), "{what}");
+        self.end_line()
+    }
+
+    /// Writes a line that `print` puts together.
+    pub(crate) fn pieces(&mut self, print: impl FnOnce(&mut Pieces<'_>)) -> io::Result<()> {
+        print(&mut Pieces(&mut self.buffer));
         self.end_line()
     }
 

@@ -47,7 +47,7 @@ impl Printer<'_> {
     fn waiting(&mut self, path: &mut ReceivePath, packet: Option<u64>) -> io::Result<()> {
         while let Some(event) = path.conntrack_mut().next_event() {
             match self.style.format {
-                Format::Text => self.out.line(EventLine(&event))?,
+                Format::Text => self.out.pieces(|line| EventLine(&event).print(line))?,
                 Format::Ndjson => self.json(&event, packet)?,
             }
         }

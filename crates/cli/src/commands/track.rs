@@ -79,8 +79,11 @@ impl Printer<'_> {
     ) -> std::io::Result<()> {
         match self.style.format {
             Format::Text => {
-                let ended = if end.is_some() { ENDED } else { "" };
-                self.out.line(format_args!("{ended}{}", Listed { conn, now, end }))
+                let listed = Listed { conn, now, end };
+                self.out.pieces(|line| {
+                    line.text(if end.is_some() { ENDED } else { "" });
+                    listed.print(line);
+                })
             }
             Format::Ndjson => {
                 let object = schema::Connection::at(conn, now, &mut self.stamper);

@@ -1,11 +1,11 @@
 //! Connections and events in the form of `conntrack -L` and `conntrack -E` (conntrack-tools 1.4).
 
-use std::fmt::{self, Display};
-
 use fourtuple::conntrack::{
     Connection, Direction, EndReason, Event, EventKind, Status, Tuple, ZoneDirs, protocol_name,
 };
 use fourtuple::packet::{Family, Instant, protocol};
+
+use super::Pieces;
 
 /// What stands before a connection that has ended.
 pub(crate) const ENDED: &str = "[DESTROY] ";
@@ -19,16 +19,15 @@ pub(crate) struct Listed<'a> {
     pub(crate) end: Option<EndReason>,
 }
 
-impl Display for Listed<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let family = match self.conn.tuple(Direction::Original).family {
+impl Listed<'_> {
+    pub(crate) fn print(&self, line: &mut Pieces<'_>) {
+        line.text(match self.conn.tuple(Direction::Original).family {
             Family::V4 => "ipv4     2 ",
             Family::V6 => "ipv6     10 ",
-        };
-        f.write_str(family)?;
+        });
         let with = With { counters: true, mark: true, age: true, timeout: self.end.is_none() };
-        Fields { conn: self.conn, now: self.now, with }.fmt(f)?;
-        end(f, self.end)
+        Fields { conn: self.conn, now: self.now, with }.print(line);
+        end(line, self.end);
     }
 }
 
@@ -36,28 +35,27 @@ impl Display for Listed<'_> {
 #[derive(Debug)]
 pub(crate) struct EventLine<'a>(pub(crate) &'a Event);
 
-impl Display for EventLine<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl EventLine<'_> {
+    pub(crate) fn print(&self, line: &mut Pieces<'_>) {
         let Event { kind, at, connection: conn, end: why, .. } = self.0;
         let (seconds, micros) = (at.as_nanos() / 1_000_000_000, at.as_nanos() / 1000 % 1_000_000);
-        let kind_text = match kind {
+        line.formatted(format_args!("[{seconds:08}.{micros:06}]\t"));
+        line.text(match kind {
             EventKind::New => "    [NEW] ",
             EventKind::Update => " [UPDATE] ",
             EventKind::Destroy => ENDED,
-        };
-        write!(f, "[{seconds:08}.{micros:06}]\t{kind_text}")?;
+        });
         let destroy = *kind == EventKind::Destroy;
         let timeout = !destroy || conn.remaining(*at).as_secs() > 0;
         let with = With { counters: destroy, mark: conn.mark() != 0, age: destroy, timeout };
-        Fields { conn, now: *at, with }.fmt(f)?;
-        end(f, *why)
+        Fields { conn, now: *at, with }.print(line);
+        end(line, *why);
     }
 }
 
-fn end(f: &mut fmt::Formatter<'_>, why: Option<EndReason>) -> fmt::Result {
-    match why {
-        Some(why) => write!(f, " end={}", why.word()),
-        None => Ok(()),
+fn end(line: &mut Pieces<'_>, why: Option<EndReason>) {
+    if let Some(why) = why {
+        line.text(" end=").text(why.word());
     }
 }
 
@@ -77,67 +75,71 @@ struct Fields<'a> {
     with: With,
 }
 
-impl Display for Fields<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Fields<'_> {
+    fn print(&self, line: &mut Pieces<'_>) {
         let Self { conn, now, with } = *self;
-        let number = conn.tuple(Direction::Original).protocol;
-        write!(f, "{:<8} {number} ", protocol_name(number))?;
+        let protocol = conn.tuple(Direction::Original).protocol;
+        line.padded(protocol_name(protocol), 8).text(" ").number(protocol).text(" ");
         if with.timeout {
-            write!(f, "{} ", conn.remaining(now).as_secs())?;
+            line.number(conn.remaining(now).as_secs()).text(" ");
         }
         if let Some(state) = conn.tcp_state() {
-            write!(f, "{state} ")?;
+            line.text(state.name()).text(" ");
         }
-        self.direction(f, Direction::Original)?;
+        self.direction(line, Direction::Original);
         if !conn.status().has(Status::SEEN_REPLY) {
-            f.write_str("[UNREPLIED] ")?;
+            line.text("[UNREPLIED] ");
         }
-        self.direction(f, Direction::Reply)?;
+        self.direction(line, Direction::Reply);
         if conn.status().has(Status::ASSURED) {
-            f.write_str("[ASSURED] ")?;
+            line.text("[ASSURED] ");
         }
         if with.mark {
-            write!(f, "mark={} ", conn.mark())?;
+            line.field("mark=", conn.mark());
         }
         let zone = conn.zone();
         if zone.id != 0 && zone.dirs == ZoneDirs::Both {
-            write!(f, "zone={} ", zone.id)?;
+            line.field("zone=", zone.id);
         }
         if let (true, Some(start)) = (with.age, conn.start()) {
-            write!(f, "delta-time={} ", now.since(start).as_secs())?;
+            line.field("delta-time=", now.since(start).as_secs());
         }
-        write!(f, "id={}", conn.number())
+        line.text("id=").number(conn.number());
     }
-}
 
-impl Fields<'_> {
-    fn direction(&self, f: &mut fmt::Formatter<'_>, dir: Direction) -> fmt::Result {
+    fn direction(&self, line: &mut Pieces<'_>, dir: Direction) {
         let tuple = self.conn.tuple(dir);
-        write!(f, "src={} dst={} ", tuple.src_ip(), tuple.dst_ip())?;
-        ports(f, tuple)?;
+        line.text("src=").address(tuple.src_ip()).text(" dst=").address(tuple.dst_ip()).text(" ");
+        ports(line, tuple);
         let zone = self.conn.zone();
         match (zone.dirs, dir) {
-            (ZoneDirs::Original, Direction::Original) => write!(f, "zone-orig={} ", zone.id)?,
-            (ZoneDirs::Reply, Direction::Reply) => write!(f, "zone-reply={} ", zone.id)?,
+            (ZoneDirs::Original, Direction::Original) => {
+                line.field("zone-orig=", zone.id);
+            }
+            (ZoneDirs::Reply, Direction::Reply) => {
+                line.field("zone-reply=", zone.id);
+            }
             _ => {}
         }
-        match self.conn.counters(dir).filter(|_| self.with.counters) {
-            Some(c) => write!(f, "packets={} bytes={} ", c.packets, c.bytes),
-            None => Ok(()),
+        if let Some(c) = self.conn.counters(dir).filter(|_| self.with.counters) {
+            line.field("packets=", c.packets).field("bytes=", c.bytes);
         }
     }
 }
 
-fn ports(f: &mut fmt::Formatter<'_>, tuple: &Tuple) -> fmt::Result {
+fn ports(line: &mut Pieces<'_>, tuple: &Tuple) {
     let Tuple { sport, dport, .. } = *tuple;
     match tuple.protocol {
         protocol::TCP | protocol::UDP | protocol::UDP_LITE | protocol::SCTP => {
-            write!(f, "sport={sport} dport={dport} ")
+            line.field("sport=", sport).field("dport=", dport);
         }
         protocol::ICMP | protocol::ICMPV6 => {
-            write!(f, "type={} code={} id={sport} ", tuple.icmp_type(), tuple.icmp_code())
+            let (ty, code) = (tuple.icmp_type(), tuple.icmp_code());
+            line.field("type=", ty).field("code=", code).field("id=", sport);
         }
-        protocol::GRE => write!(f, "srckey={sport:#x} dstkey={dport:#x} "),
-        _ => Ok(()),
+        protocol::GRE => {
+            line.formatted(format_args!("srckey={sport:#x} dstkey={dport:#x} "));
+        }
+        _ => {}
     }
 }
