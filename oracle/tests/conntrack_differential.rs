@@ -1,6 +1,6 @@
 //! The live kernel and this tracker, packet by packet: generated cases, regressions, captures.
 //!
-//! `FOURTUPLE_ORACLE_PACKETS` says how many generated packets (default 20,000), `FOURTUPLE_ORACLE_SEED` from which seed
+//! `FOURTUPLE_ORACLE_PACKETS` says how many generated packets (default 120,000), `FOURTUPLE_ORACLE_SEED` from which seed
 //! on (default: another one each time; it is printed), `FOURTUPLE_ORACLE_SAVE` where a pcapng and a script of each
 //! difference go.
 
@@ -11,6 +11,9 @@ use std::time::Duration;
 
 use fourtuple_oracle::generate::{Kind, Step};
 use fourtuple_oracle::{Campaign, Capture, Comparer, Limits, Seeds, Settings, script};
+
+/// More than the 100,000 that every run of CI has to compare; about a minute and a half.
+const PACKETS: u64 = 120_000;
 
 fn comparer(test: &str) -> Option<Comparer> {
     common::judge(test, &Settings::default()).map(Comparer::new)
@@ -44,14 +47,14 @@ fn campaign(test: &str, seeds: &Seeds, packets: u64) {
 #[test]
 fn generated_packets_get_the_kernels_answers() {
     let seed = number("FOURTUPLE_ORACLE_SEED").unwrap_or_else(|| fastrand::u64(..));
-    let packets = number("FOURTUPLE_ORACLE_PACKETS").unwrap_or(20_000);
+    let packets = number("FOURTUPLE_ORACLE_PACKETS").unwrap_or(PACKETS);
     campaign("generated_packets_get_the_kernels_answers", &Seeds::Any(seed), packets);
 }
 
 #[test]
 fn timeouts_run_out_when_the_kernels_do() {
     let seed = number("FOURTUPLE_ORACLE_SEED").unwrap_or_else(|| fastrand::u64(..));
-    let packets = number("FOURTUPLE_ORACLE_PACKETS").unwrap_or(20_000) / 400;
+    let packets = number("FOURTUPLE_ORACLE_PACKETS").unwrap_or(PACKETS) / 400;
     let seeds = Seeds::Of(vec![Kind::Waiting], seed);
     campaign("timeouts_run_out_when_the_kernels_do", &seeds, packets);
 }

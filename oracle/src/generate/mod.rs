@@ -171,8 +171,10 @@ fn mixed(rng: &mut Rng) -> Vec<Vec<u8>> {
 
 /// A few packets, with pauses that let short time-outs run out or nearly so.
 fn waiting(rng: &mut Rng) -> Vec<Step> {
-    let kind =
-        [Kind::TcpTalk, Kind::Udp, Kind::Query, Kind::IcmpError, Kind::Generic][rng.usize(..5)];
+    // UDP most often: it alone has a time of its own, two seconds, that no setting names.
+    let kinds =
+        [Kind::TcpTalk, Kind::Udp, Kind::Udp, Kind::Query, Kind::IcmpError, Kind::Generic];
+    let kind = pick(rng, &kinds);
     let seed = rng.u64(..);
     let mut steps = steps(kind, seed, rng);
     steps.truncate(24);
@@ -187,6 +189,12 @@ fn waiting(rng: &mut Rng) -> Vec<Step> {
 
 /// The kernel's defaults, or one or two of them changed.
 fn settings(rng: &mut Rng) -> Settings {
+    // Behind an invalid FIN or RST only 120 seconds and more are cut: lengthened time-outs are never below.
+    if rng.u8(..) < 24 {
+        return Settings::unlengthened()
+            .with("nf_conntrack_tcp_timeout_established", pick(rng, &[100, 117, 123, 200]))
+            .with("nf_conntrack_tcp_timeout_unacknowledged", pick(rng, &[7, 90]));
+    }
     let mut settings = Settings::default();
     if rng.u8(..) < 100 {
         for _ in 0..rng.u8(1..3) {
@@ -214,6 +222,10 @@ fn impatient(rng: &mut Rng) -> Settings {
         settings.iter().map(|(name, _)| name).filter(|name| name.contains("timeout")).collect();
     for name in names {
         settings = settings.with(name, pick(rng, &[2, 4]));
+    }
+    if chance(rng, 60) {
+        // Else an unanswered flow has ended when its two seconds are over.
+        settings = settings.with("nf_conntrack_udp_timeout", 4);
     }
     settings
 }

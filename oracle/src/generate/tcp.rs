@@ -271,7 +271,9 @@ impl Talk {
         // Mostly the last one, since only identical ones in a row count as retransmissions.
         let at = if chance(rng, 60) { self.said.len() - 1 } else { rng.usize(..self.said.len()) };
         let (from, segment) = self.said[at].clone();
-        for _ in 0..rng.usize(1..6) {
+        // Now and then until an eight-bit counter wraps.
+        let times = if chance(rng, 2) { rng.usize(250..262) } else { rng.usize(1..6) };
+        for _ in 0..times {
             self.say(from, segment.clone());
         }
     }
@@ -311,7 +313,9 @@ impl Talk {
             blocks.extend(right.to_be_bytes());
         }
         let length = if chance(rng, 85) { 2 + blocks.len() as u8 } else { rng.u8(..) };
-        segment.options = vec![1, 1, 5, length];
+        // Behind a time stamp, too: without SACK such an area is passed over unread.
+        segment.options = if chance(rng, 40) { STAMPS.to_vec() } else { Vec::new() };
+        segment.options.extend([1, 1, 5, length]);
         segment.options.extend(blocks);
         if chance(rng, 50) {
             segment.ack = self.peers[from].acked;
