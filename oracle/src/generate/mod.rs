@@ -172,8 +172,7 @@ fn mixed(rng: &mut Rng) -> Vec<Vec<u8>> {
 /// A few packets, with pauses that let short time-outs run out or nearly so.
 fn waiting(rng: &mut Rng) -> Vec<Step> {
     // UDP most often: it alone has a time of its own, two seconds, that no setting names.
-    let kinds =
-        [Kind::TcpTalk, Kind::Udp, Kind::Udp, Kind::Query, Kind::IcmpError, Kind::Generic];
+    let kinds = [Kind::TcpTalk, Kind::Udp, Kind::Udp, Kind::Query, Kind::IcmpError, Kind::Generic];
     let kind = pick(rng, &kinds);
     let seed = rng.u64(..);
     let mut steps = steps(kind, seed, rng);
