@@ -8,6 +8,7 @@ use clap_complete::Shell;
 use fourtuple::conntrack::{Reason, VerdictKind};
 use fourtuple::hash::Key;
 
+use crate::demux::Demux;
 use crate::filter::Filter;
 use crate::select::Ranges;
 
@@ -39,6 +40,10 @@ pub(crate) enum Command {
     /// Print what happens to connections, as it happens
     #[command(after_help = "Example: fourtuple events --format ndjson trace.pcap")]
     Events(Events),
+    /// Say which UDP socket gets a datagram, and why
+    #[command(after_help = "Example: fourtuple demux --sockets ss.txt \
+                            --datagram \"10.0.0.9:4000 -> 10.0.0.1:53\"")]
+    Demux(Box<Demux>),
     /// Explain the reasons that `explain` gives
     #[command(after_help = "Example: fourtuple reasons tcp-seq-above-window")]
     Reasons(Reasons),

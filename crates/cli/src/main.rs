@@ -3,6 +3,7 @@
 
 mod args;
 mod commands;
+mod demux;
 mod feed;
 mod filter;
 mod frame;
@@ -12,6 +13,7 @@ mod progress;
 mod schema;
 mod select;
 mod setup;
+mod ss;
 mod stamp;
 mod summary;
 
@@ -22,7 +24,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use args::Cli;
-use commands::Damage;
+use demux::Complaints;
 use out::Out;
 use setup::Usage;
 
@@ -38,23 +40,23 @@ fn main() -> ExitCode {
     let closed = out.flush();
     match (result, closed) {
         (Err(e), _) => failed(&e),
-        (Ok(damage), Err(e)) => {
-            let code = report(&damage);
+        (Ok(complaints), Err(e)) => {
+            let code = report(&complaints);
             if e.kind() == io::ErrorKind::BrokenPipe {
                 code
             } else {
                 failed(&anyhow::Error::from(e))
             }
         }
-        (Ok(damage), Ok(())) => report(&damage),
+        (Ok(complaints), Ok(())) => report(&complaints),
     }
 }
 
-fn report(damage: &Damage) -> ExitCode {
-    for error in damage {
-        say(error);
+fn report(complaints: &Complaints) -> ExitCode {
+    for complaint in complaints {
+        say(complaint);
     }
-    if damage.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) }
+    if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) }
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {

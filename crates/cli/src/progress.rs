@@ -27,13 +27,18 @@ pub(crate) struct Progress {
 impl Progress {
     /// For a command that prints lines as it reads if `prints`: then a terminal is enough of a progress bar itself.
     pub(crate) fn new(setup: &Setup, prints: bool) -> Self {
+        Self::over(&setup.captures, prints)
+    }
+
+    /// As [`new`](Self::new), of captures alone.
+    pub(crate) fn over(captures: &[std::path::PathBuf], prints: bool) -> Self {
         let enabled =
             std::io::stderr().is_terminal() && !(prints && std::io::stdout().is_terminal());
         let size = |path: &std::path::PathBuf| {
             let meta = std::fs::metadata(path).ok().filter(|m| m.is_file() && !is_stdin(path));
             meta.map(|m| m.len())
         };
-        let total = setup.captures.iter().map(size).sum();
+        let total = captures.iter().map(size).sum();
         Self { enabled, started: Instant::now(), total, before: 0, count: 0, bar: None }
     }
 

@@ -30,6 +30,16 @@ impl Paint {
         self.with(Style::new().bold(), what)
     }
 
+    /// `what` as something that went well.
+    pub(crate) fn good<T: Display>(self, what: T) -> Painted<T> {
+        self.with(AnsiColor::Green.on_default(), what)
+    }
+
+    /// `what` as something that did not.
+    pub(crate) fn bad<T: Display>(self, what: T) -> Painted<T> {
+        self.with(AnsiColor::Red.on_default().bold(), what)
+    }
+
     fn with<T>(self, style: Style, what: T) -> Painted<T> {
         Painted { style: if self.0 { style } else { Style::new() }, what }
     }

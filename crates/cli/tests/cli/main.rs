@@ -2,6 +2,7 @@
 
 mod annotate;
 mod captures;
+mod demux;
 mod events;
 mod explain;
 mod options;

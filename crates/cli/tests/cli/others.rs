@@ -31,7 +31,7 @@ fn reasons() {
 fn completions() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let said = run(&format!("completions {shell}"), &[]).fine();
-        for word in ["explain", "annotate", "cut-packets", "liberal"] {
+        for word in ["explain", "annotate", "cut-packets", "demux", "keep-going", "liberal"] {
             // The last is in the help of --set, which not every shell shows.
             let shown = said.out.contains(word) || word == "liberal";
             assert!(shown, "{shell}: {word}");
@@ -46,7 +46,7 @@ fn manual_pages() {
     let scratch = Scratch::new();
     let folder = scratch.path("man1");
     run("man", &[&folder]).fine();
-    for command in ["", "-track", "-explain", "-events", "-reasons"] {
+    for command in ["", "-track", "-explain", "-events", "-demux", "-reasons"] {
         let page = folder.join(format!("fourtuple{command}.1"));
         let text =
             std::fs::read_to_string(&page).unwrap_or_else(|e| panic!("{}: {e}", page.display()));
@@ -61,7 +61,7 @@ fn manual_pages() {
 
 #[test]
 fn help_has_an_example_each() {
-    for command in ["", "track", "explain", "events", "reasons", "completions", "man"] {
+    for command in ["", "track", "explain", "events", "demux", "reasons", "completions", "man"] {
         let said = run(&format!("{command} --help"), &[]).fine();
         assert!(said.out.contains("Example: fourtuple"), "{command}: {}", said.out);
     }
