@@ -100,6 +100,9 @@ impl<T> Default for Slab<T> {
     }
 }
 
+/// From so many entries on, the first chunk asks for huge pages.
+const LARGE: usize = 4096;
+
 impl<T> Slab<T> {
     /// An empty slab with the greatest limit, 2^32 - 1 entries. Allocates nothing.
     #[must_use]
@@ -136,10 +139,15 @@ impl<T> Slab<T> {
             return Err(Full(value));
         }
         match self.chunks.last_mut() {
-            Some(chunk) if chunk.slots.len() < CHUNK => chunk.push(value),
+            Some(chunk) if chunk.slots.len() < CHUNK => {
+                // Not before: a small table would not fill one.
+                if index as usize == LARGE {
+                    crate::memory::ask_for_huge_pages(&chunk.slots);
+                }
+                chunk.push(value);
+            }
             _ => {
                 let mut chunk = Chunk::new();
-                // A small table would not fill one.
                 if !self.chunks.is_empty() {
                     crate::memory::ask_for_huge_pages(&chunk.slots);
                 }
