@@ -168,7 +168,8 @@ impl<const C: usize, const D: usize> SipHash<C, D> {
     /// let hash = SipHash24::blocks(&key, &[0x0706_0504_0302_0100], 11 << 56 | 0x0a_0908);
     /// assert_eq!(hash, SipHash24::bytes(&key, &input));
     /// ```
-    #[inline]
+    // Always: a call would spill the four words, and callers hash many inputs in a loop.
+    #[inline(always)]
     #[must_use]
     pub fn blocks<const N: usize>(key: &Key, blocks: &[u64; N], last: u64) -> u64 {
         let mut state = State::new(key);

@@ -159,7 +159,8 @@ impl Packet<'_> {
         let length = self.l4_len();
         let rest = u32::from(self.protocol) + (length & 0xffff) + (length >> 16);
         let total = raw_sum(&self.bytes[addresses..]) + u64::from(rest.to_be());
-        fold(total) == 0xffff
+        // All ones when folded, in either order of bytes: a multiple of 65,535, and the protocol makes it more than zero.
+        total.is_multiple_of(0xffff)
     }
 
     /// Verifies the transport checksum.
