@@ -84,6 +84,12 @@ impl Input {
         &self.buf[self.pos..self.end]
     }
 
+    /// Offset in the stream of what is at `at` in the buffer.
+    #[inline]
+    pub(crate) fn offset_of(&self, at: usize) -> u64 {
+        self.base + at as u64
+    }
+
     /// Takes `n` bytes that are in the buffer and returns where they are, for [`Self::at`].
     #[inline]
     pub(crate) fn take(&mut self, n: usize) -> usize {

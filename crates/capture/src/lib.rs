@@ -74,6 +74,6 @@ pub use error::{CaptureError, Cause};
 pub use format::{ByteOrder, Compression, Format, FormatInfo, Interface, PcapVariant, Resolution};
 pub use fourtuple_packet::LinkType;
 pub use ng::{Comments, Direction};
-pub use reader::{Batch, CaptureReader, Record};
+pub use reader::{Batch, CaptureReader, Record, Records};
 pub use write_ng::{InterfaceInfo, PacketInfo, PcapngWriter, SectionInfo};
 pub use write_pcap::{PcapWriter, Precision, WriteError};

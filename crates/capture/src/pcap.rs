@@ -126,24 +126,41 @@ impl Pcap {
         Ok(Some(self.located(offset, nanos, original, at, len)))
     }
 
-    /// Takes records that the buffer holds whole, until there are `most` in all.
-    pub(crate) fn buffered(&self, input: &mut Input, most: usize, located: &mut Vec<Located>) {
-        let mut offset = input.offset();
-        while located.len() < most {
-            let b = input.bytes();
-            if b.len() < self.header {
-                return;
+    /// Takes records that the buffer holds whole, `most` at most, and says how many they were.
+    pub(crate) fn take_buffered(&self, input: &mut Input, most: usize) -> usize {
+        let mut rest = input.bytes();
+        let whole = rest.len();
+        let mut count = 0;
+        while count < most {
+            let Some((header, data)) = rest.split_at_checked(self.header) else { break };
+            let Some(b) = header.first_chunk::<RECORD_HEADER>() else { break };
+            let (captured, _) = self.sort(self.order.u32(b, 8), self.order.u32(b, 12));
+            let Some(behind) = data.get(captured as usize..) else { break };
+            if captured > self.limit {
+                break;
             }
-            let (captured, original) = self.sort(self.order.u32(b, 8), self.order.u32(b, 12));
-            let len = captured as usize;
-            if captured > self.limit || b.len() - self.header < len {
-                return;
-            }
-            let nanos = self.nanos(self.order.u32(b, 0), self.order.u32(b, 4));
-            let at = input.take(self.header + len) + self.header;
-            located.push(self.located(offset, nanos, original, at, len));
-            offset += (self.header + len) as u64;
+            rest = behind;
+            count += 1;
         }
+        let taken = whole - rest.len();
+        input.take(taken);
+        count
+    }
+
+    /// The record at `start` in the buffer, which holds it whole.
+    #[inline]
+    pub(crate) fn at(&self, input: &Input, start: usize) -> Located {
+        let b: &[u8] = input.at(start, RECORD_HEADER);
+        let order = self.order;
+        let (captured, original) = self.sort(order.u32(b, 8), order.u32(b, 12));
+        let nanos = self.nanos(order.u32(b, 0), order.u32(b, 4));
+        let offset = input.offset_of(start);
+        self.located(offset, nanos, original, start + self.header, captured as usize)
+    }
+
+    /// Where the record begins whose data is at `at` in the buffer.
+    pub(crate) fn start_of(&self, data_at: usize) -> usize {
+        data_at - self.header
     }
 
     /// Below 2^32 * (10^9 + 1000), which 64 bits hold.

@@ -22,7 +22,7 @@ pub struct CaptureReader {
     input: Input,
     parser: Parser,
     records: u64,
-    /// Where the records of the last batch are.
+    /// Where the records of the last batch are, in a format whose records do not stand side by side.
     located: Vec<Located>,
     /// The damage behind the last batch, to be reported next.
     pending: Option<CaptureError>,
@@ -47,28 +47,69 @@ pub(crate) struct Located {
     pub(crate) options_len: usize,
 }
 
-/// Records that stand in the buffer side by side.
+/// Records that the buffer holds all at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
     reader: &'a CaptureReader,
     /// Number of the first one.
     first: u64,
+    /// How many there are.
+    count: usize,
+    /// Where the first one begins in the buffer.
+    start: usize,
 }
 
 impl<'a> Batch<'a> {
     /// How many there are: at least one.
     #[allow(clippy::len_without_is_empty, reason = "it is never empty")]
     pub fn len(&self) -> usize {
-        self.reader.located.len()
+        self.count
     }
 
     /// The records in order.
-    pub fn records(&self) -> impl Iterator<Item = Record<'a>> + use<'a> {
-        let Self { reader, first } = *self;
-        let numbered = reader.located.iter().zip(first..);
-        numbered.map(|(located, number)| reader.record(located, number))
+    pub fn records(&self) -> Records<'a> {
+        Records { batch: *self, next: 0, at: self.start }
     }
 }
+
+/// Iterator over the records of a [`Batch`].
+#[derive(Clone, Debug)]
+pub struct Records<'a> {
+    batch: Batch<'a>,
+    next: usize,
+    /// Where the next one begins, if they stand side by side.
+    at: usize,
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Record<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Record<'a>> {
+        let Batch { reader, first, count, .. } = self.batch;
+        if self.next == count {
+            return None;
+        }
+        let number = first + self.next as u64;
+        let record = match &reader.parser {
+            Parser::Pcap(pcap) => {
+                let located = pcap.at(&reader.input, self.at);
+                self.at = located.at + located.len;
+                reader.record(&located, number)
+            }
+            Parser::Ng(_) => reader.record(reader.located.get(self.next)?, number),
+        };
+        self.next += 1;
+        Some(record)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.batch.count - self.next;
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Records<'_> {}
 
 /// A captured packet. It borrows from the reader's buffer and is gone with the next call.
 #[derive(Clone, Debug)]
@@ -191,27 +232,31 @@ impl CaptureReader {
             return self.pending.take().map(Err);
         }
         let first = self.records + 1;
+        let located = match self.locate() {
+            Ok(Some(located)) => located,
+            Ok(None) => return None,
+            Err(e) => return Some(Err(e)),
+        };
+        if let Parser::Pcap(pcap) = &self.parser {
+            let start = pcap.start_of(located.at);
+            let count = 1 + pcap.take_buffered(&mut self.input, most.saturating_sub(1));
+            self.records = first + count as u64 - 1;
+            return Some(Ok(Batch { reader: self, first, count, start }));
+        }
         self.located.clear();
-        loop {
+        self.located.push(located);
+        // Only records that are there whole: to read on would move the ones before.
+        while self.located.len() < most && self.is_buffered() {
             match self.locate() {
-                Ok(Some(located)) => self.located.push(located),
-                Ok(None) => return None,
-                Err(e) if self.located.is_empty() => return Some(Err(e)),
+                Ok(located) => self.located.extend(located),
                 Err(e) => {
                     self.pending = Some(e);
-                    return Some(Ok(Batch { reader: self, first }));
+                    break;
                 }
             }
-            if let Parser::Pcap(pcap) = &self.parser {
-                pcap.buffered(&mut self.input, most, &mut self.located);
-                self.records = first + self.located.len() as u64 - 1;
-                return Some(Ok(Batch { reader: self, first }));
-            }
-            // Only a record that is there whole: to read on would move the ones before it.
-            if self.located.len() >= most || !self.is_buffered() {
-                return Some(Ok(Batch { reader: self, first }));
-            }
         }
+        let count = self.located.len();
+        Some(Ok(Batch { reader: self, first, count, start: 0 }))
     }
 
     /// True iff the next thing in the file is a record, and the buffer holds all of it.

@@ -58,10 +58,10 @@ impl ByteOrder {
     #[inline]
     pub(crate) fn u32(self, bytes: &[u8], at: usize) -> u32 {
         let b: &[u8] = &bytes[at..at + 4];
-        let b = [b[0], b[1], b[2], b[3]];
+        let little = u32::from_le_bytes([b[0], b[1], b[2], b[3]]);
         match self {
-            Self::Little => u32::from_le_bytes(b),
-            Self::Big => u32::from_be_bytes(b),
+            Self::Little => little,
+            Self::Big => little.swap_bytes(),
         }
     }
 
