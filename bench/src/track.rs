@@ -67,7 +67,7 @@ impl Host {
         let (mut path, mut traffic) = (path(), Traffic::new(protocol, connections));
         for from in (0..connections).step_by(CHUNK) {
             traffic.open(from..connections.min(from + CHUNK))?;
-            path.frames(&traffic.frames(), |_, _, _| {});
+            path.frames(traffic.frames(), |_, _, _| {});
         }
         Ok(Self { path, traffic, r: Random(7) })
     }
@@ -104,7 +104,7 @@ fn open_new(protocol: Protocol, connections: usize) -> Result<Sample> {
 fn batch(path: &mut ReceivePath, frames: &[Frame<'_>], kind: VerdictKind) -> (Duration, usize) {
     let mut right = 0;
     let start = Instant::now();
-    path.frames(black_box(frames), |_, _, verdict| right += taken(&verdict, kind));
+    path.frames(black_box(frames).iter().copied(), |_, _, verdict| right += taken(&verdict, kind));
     (start.elapsed(), right)
 }
 

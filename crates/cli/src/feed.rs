@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use fourtuple::capture::{CaptureError, CaptureReader, Record};
-use fourtuple::conntrack;
+use fourtuple::capture::{Batch, CaptureError, CaptureReader, Record};
+use fourtuple::conntrack::{self, ReceivePath, Verdict};
 use fourtuple::packet::Instant;
 
 use crate::args::Clock;
@@ -37,7 +37,7 @@ pub(crate) struct Read {
     pub(crate) damage: Vec<CaptureError>,
 }
 
-/// Packets that [`read_batches`] gives at once, at the most.
+/// Packets that are taken from a capture at once, at the most.
 const BATCH: usize = 64;
 
 /// Reads all captures and gives each packet to `each`; stops early only if that fails.
@@ -51,13 +51,25 @@ pub(crate) fn read<E>(
     all(setup, progress, |stream, file, reader| stream.single(file, reader, &mut each))
 }
 
-/// As [`read`], for who needs no more of a packet than the tracker does: several at once, which is faster.
-pub(crate) fn read_batches<E>(
+/// As [`read`], for who needs no more of a packet than its verdict: several at once, which is faster. `between` is called
+/// after each few.
+pub(crate) fn track<E>(
     setup: &Setup,
     progress: Progress,
-    mut each: impl FnMut(&[conntrack::Frame<'_>]) -> Result<(), E>,
+    path: &mut ReceivePath,
+    mut count: impl FnMut(&Verdict),
+    mut between: impl FnMut(&mut ReceivePath) -> Result<(), E>,
 ) -> Result<Read, E> {
-    all(setup, progress, |stream, _, reader| stream.batches(reader, &mut each))
+    all(setup, progress, |stream, _, reader| {
+        while let Some(batch) = reader.next_batch(BATCH) {
+            match batch {
+                Ok(batch) => stream.batch(&batch, path, &mut count),
+                Err(e) => stream.read.damage.push(e),
+            }
+            between(path)?;
+        }
+        Ok(())
+    })
 }
 
 /// Opens the captures one after the other, and has each read by `read_one`.
@@ -117,29 +129,18 @@ impl Stream {
         Ok(())
     }
 
-    #[inline]
-    fn batches<E>(
+    fn batch(
         &mut self,
-        reader: &mut CaptureReader,
-        each: &mut impl FnMut(&[conntrack::Frame<'_>]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        while let Some(batch) = reader.next_batch(BATCH) {
-            let batch = match batch {
-                Ok(batch) => batch,
-                Err(e) => {
-                    self.read.damage.push(e);
-                    continue;
-                }
-            };
-            let mut frames = [conntrack::Frame::EMPTY; BATCH];
-            for (frame, record) in frames.iter_mut().zip(batch.records()) {
-                let (_, now) = self.count(&record);
-                let (link, data, wire_len) = (record.link_type, record.data, record.wire_len);
-                *frame = conntrack::Frame { now, link, data, wire_len };
-            }
-            each(&frames[..batch.len()])?;
-        }
-        Ok(())
+        batch: &Batch<'_>,
+        path: &mut ReceivePath,
+        count: &mut impl FnMut(&Verdict),
+    ) {
+        let frames = batch.records().map(|record| {
+            let (_, now) = self.count(&record);
+            let Record { link_type: link, data, wire_len, .. } = record;
+            conntrack::Frame { now, link, data, wire_len }
+        });
+        path.frames(frames, |_, _, verdict| count(&verdict));
     }
 
     /// Counts a packet and tells its time.
@@ -157,8 +158,12 @@ impl Stream {
         match time {
             Some(at) => {
                 self.time = Some(at);
-                self.read.earliest = Some(self.read.earliest.map_or(at, |e| e.min(at)));
-                self.read.latest = self.read.latest.max(Some(at));
+                if self.read.earliest.is_none_or(|earliest| at < earliest) {
+                    self.read.earliest = Some(at);
+                }
+                if self.read.latest.is_none_or(|latest| at > latest) {
+                    self.read.latest = Some(at);
+                }
             }
             None => self.read.without_time += 1,
         }

@@ -3,6 +3,7 @@
 use fourtuple_hash::Key;
 
 use crate::hash::TupleHash;
+use crate::tuple::Tuple;
 
 #[derive(Debug)]
 pub(crate) struct Net {
@@ -50,8 +51,30 @@ impl Nets {
 
     /// The hash of a tuple in zone id `zone` of net `id`.
     #[inline(always)]
-    pub(crate) fn hash(&mut self, id: u32, tuple: &crate::tuple::Tuple, zone: u16) -> u32 {
+    pub(crate) fn hash(&mut self, id: u32, tuple: &Tuple, zone: u16) -> u32 {
         let layout = self.layout;
         layout.hash(&self.get(id).key, tuple, zone, id)
+    }
+
+    /// [`hash`](Self::hash) for many tuples of one zone and net.
+    pub(crate) fn hasher(&mut self, net: u32, zone: u16) -> Hasher {
+        let (layout, key) = (self.layout, self.get(net).key);
+        Hasher { layout, key, zone, net }
+    }
+}
+
+/// The hash of the tuples of one zone and net.
+#[derive(Debug)]
+pub(crate) struct Hasher {
+    layout: TupleHash,
+    key: Key,
+    zone: u16,
+    net: u32,
+}
+
+impl Hasher {
+    #[inline(always)]
+    pub(crate) fn hash(&self, tuple: &Tuple) -> u32 {
+        self.layout.hash(&self.key, tuple, self.zone, self.net)
     }
 }

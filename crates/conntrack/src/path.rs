@@ -6,6 +6,7 @@ use fourtuple_packet::{
     decapsulate,
 };
 
+use crate::nets::Hasher;
 use crate::reason::{Reason, VerdictKind};
 use crate::settings::Settings;
 use crate::track::{Conntrack, Context, Hint};
@@ -48,15 +49,30 @@ pub struct Frame<'a> {
     pub wire_len: u32,
 }
 
-impl Frame<'_> {
-    /// A frame of no bytes, to fill arrays with.
-    pub const EMPTY: Self =
-        Self { now: Instant::ZERO, link: LinkType::ETHERNET, data: &[], wire_len: 0 };
-}
-
 /// Frames whose memory is asked for at once: enough to cover a miss to main memory with the work of the others, and few
 /// enough to stay in the first-level cache.
 const BATCH: usize = 16;
+
+/// How many packets before its own a connection's memory is asked for: a few packets' work covers a miss, and the
+/// processor has room for so many lines on their way and not for all of a batch.
+const AHEAD: usize = 4;
+
+/// A frame of a batch, and what was found out about it before its turn.
+#[derive(Clone, Copy)]
+struct Arrival<'a> {
+    frame: Frame<'a>,
+    /// The IP packet in it and that one's length on the wire, if it is that simple.
+    ip: Option<(&'a [u8], u32)>,
+    hint: Option<Hint>,
+}
+
+impl Arrival<'_> {
+    const NONE: Self = Self {
+        frame: Frame { now: Instant::ZERO, link: LinkType::ETHERNET, data: &[], wire_len: 0 },
+        ip: None,
+        hint: None,
+    };
+}
 
 /// A host's receive path with a tracker at its end.
 #[derive(Debug)]
@@ -76,18 +92,12 @@ impl ReceivePath {
 
     /// Takes a frame of `wire_len` bytes, of which `data` was captured, and says what Linux would.
     pub fn frame(&mut self, now: Instant, link: LinkType, data: &[u8], wire_len: u32) -> Verdict {
-        self.frame_hinted(&Frame { now, link, data, wire_len }, None)
-    }
-
-    #[inline]
-    fn frame_hinted(&mut self, frame: &Frame<'_>, hint: Option<Hint>) -> Verdict {
-        let Frame { now, link, data, wire_len } = *frame;
         let wire_len = self.wire_len(data, wire_len);
         let verdict = match decapsulate(link, data, wire_len) {
             Ok(inner) if inner.mpls_labels > 0 && !self.options.mpls => {
                 skipped(Reason::Mpls, Detail::None)
             }
-            Ok(inner) => return self.ip_hinted(now, inner.bytes, inner.wire_len, hint),
+            Ok(inner) => return self.ip_hinted(now, inner.bytes, inner.wire_len, None),
             Err(e) => skipped(link_reason(e), Detail::Link(e)),
         };
         self.conntrack.advance(now);
@@ -107,48 +117,79 @@ impl ReceivePath {
         wire_len: u32,
         hint: Option<Hint>,
     ) -> Verdict {
-        let verdict = match Packet::parse(data, wire_len) {
-            Ok(packet) if packet.is_for_reassembly() => self.fragment(now, &packet),
+        // By reference: a packet is too large to be moved for nothing.
+        let verdict = match &Packet::parse(data, wire_len) {
+            Ok(packet) if packet.is_for_reassembly() => self.fragment(now, packet),
             Ok(packet) => {
                 let context = self.context(true);
-                self.conntrack.track_hinted(now, &packet, &context, hint)
+                self.conntrack.track_hinted(now, packet, &context, hint)
             }
             Err(e) => {
                 self.conntrack.advance(now);
-                refused(e)
+                refused(*e)
             }
         };
         self.counted(verdict)
     }
 
-    /// Takes a batch of frames in order and hands each one's verdict to `sink`, as [`frame`](Self::frame) would have
-    /// answered: what differs is that the memory is asked for all their connections before the first is touched.
-    pub fn frames(
+    /// Takes frames in order and hands each one's verdict to `sink`, as [`frame`](Self::frame) would have answered: what
+    /// differs is that the memory is asked for the connections of a few before the first of them is touched.
+    pub fn frames<'a>(
         &mut self,
-        frames: &[Frame<'_>],
-        mut sink: impl FnMut(&Self, &Frame<'_>, Verdict),
+        frames: impl IntoIterator<Item = Frame<'a>>,
+        mut sink: impl FnMut(&Self, &Frame<'a>, Verdict),
     ) {
-        let context = self.context(true);
-        for batch in frames.chunks(BATCH) {
-            let mut hints = [const { None }; BATCH];
-            for (frame, hint) in batch.iter().zip(&mut hints) {
-                *hint = self.hint(frame, &context);
+        let mut frames = frames.into_iter();
+        let hasher = self.conntrack.hasher(&self.context(true));
+        let mut batch = [Arrival::NONE; BATCH];
+        loop {
+            let mut count = 0;
+            for (arrival, frame) in batch.iter_mut().zip(&mut frames) {
+                *arrival = self.arrival(frame, &hasher);
+                count += 1;
             }
-            for hint in hints.iter_mut().flatten() {
-                self.conntrack.prefetch(hint);
+            let batch = &mut batch[..count];
+            for arrival in batch.iter_mut().take(AHEAD) {
+                self.prefetch(arrival);
             }
-            for (frame, hint) in batch.iter().zip(&hints) {
-                let verdict = self.frame_hinted(frame, *hint);
-                sink(self, frame, verdict);
+            for i in 0..count {
+                if let Some(later) = batch.get_mut(i + AHEAD) {
+                    self.prefetch(later);
+                }
+                let verdict = self.finish(&batch[i]);
+                sink(self, &batch[i].frame, verdict);
+            }
+            if count < BATCH {
+                return;
             }
         }
     }
 
     /// Where an ordinary packet's connection will be looked up.
     #[inline]
-    fn hint(&mut self, frame: &Frame<'_>, context: &Context) -> Option<Hint> {
-        let inner = decapsulate(frame.link, frame.data, frame.wire_len).ok()?;
-        self.conntrack.hint(inner.bytes, context)
+    fn arrival<'a>(&self, frame: Frame<'a>, hasher: &Hasher) -> Arrival<'a> {
+        let wire_len = self.wire_len(frame.data, frame.wire_len);
+        let inner = decapsulate(frame.link, frame.data, wire_len);
+        let ip = inner.ok().filter(|inner| inner.mpls_labels == 0);
+        let ip = ip.map(|inner| (inner.bytes, inner.wire_len));
+        let hint = ip.and_then(|(bytes, _)| self.conntrack.hint(bytes, hasher));
+        Arrival { frame, ip, hint }
+    }
+
+    #[inline]
+    fn prefetch(&self, arrival: &mut Arrival<'_>) {
+        if let Some(hint) = &mut arrival.hint {
+            self.conntrack.prefetch(hint);
+        }
+    }
+
+    #[inline]
+    fn finish(&mut self, arrival: &Arrival<'_>) -> Verdict {
+        let Frame { now, link, data, wire_len } = arrival.frame;
+        match arrival.ip {
+            Some((bytes, wire_len)) => self.ip_hinted(now, bytes, wire_len, arrival.hint),
+            None => self.frame(now, link, data, wire_len),
+        }
     }
 
     const fn wire_len(&self, data: &[u8], wire_len: u32) -> u32 {

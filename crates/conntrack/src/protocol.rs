@@ -44,42 +44,52 @@ pub(crate) fn no_tuple(packet: &Packet<'_>) -> (Reason, Detail) {
 }
 
 /// Checks that need no state: lengths, checksum, flags. In the kernel's order.
+#[inline]
 pub(crate) fn check_header(
     settings: &Settings,
     verify: bool,
     packet: &Packet<'_>,
 ) -> Result<(), Handled> {
-    if let L4::Malformed { why, .. } = packet.l4 {
-        let reason = match why {
-            L4Error::DataOffset { .. } => Reason::TcpDataOffset,
-            L4Error::UdpLength { .. } => Reason::UdpLength,
-            L4Error::Coverage { .. } | L4Error::CoverageWithoutChecksum => Reason::UdpliteCoverage,
-            _ => Reason::HeaderShort,
-        };
-        return Err(Handled::Invalid(reason, Detail::L4(why)));
-    }
-    if verify && settings.checksum {
-        let reason = match packet.protocol {
-            protocol::TCP => Some(Reason::TcpChecksum),
-            protocol::UDP => Some(Reason::UdpChecksum),
-            protocol::UDP_LITE => Some(Reason::UdpliteChecksum),
-            protocol::SCTP => Some(Reason::SctpChecksum),
-            // ICMP was checked before the look-up; the rest has none.
-            _ => None,
-        };
-        if let Some(reason) = reason {
-            let sum = packet.verify_checksum();
-            if matches!(sum, Checksum::Bad { .. } | Checksum::BadCrc { .. }) {
-                return Err(Handled::Invalid(reason, checksum_detail(sum, packet)));
-            }
-        }
-    }
     match packet.l4 {
-        L4::Tcp(Tcp { flags, .. }) if !tcp::flags_allowed(flags) => {
-            Err(Handled::Invalid(Reason::TcpFlags, Detail::Flags(flags)))
+        L4::Tcp(Tcp { flags, .. }) => {
+            check_sum(settings, verify, packet)?;
+            if !tcp::flags_allowed(flags) {
+                return Err(Handled::Invalid(Reason::TcpFlags, Detail::Flags(flags)));
+            }
+            Ok(())
         }
-        _ => Ok(()),
+        L4::Udp(_) | L4::Sctp(_) => check_sum(settings, verify, packet),
+        // ICMP was checked before the look-up; the rest has none.
+        L4::Icmp(_) | L4::Gre(_) | L4::Other => Ok(()),
+        L4::Malformed { why, .. } => Err(Handled::Invalid(malformed(why), Detail::L4(why))),
     }
+}
+
+fn malformed(why: L4Error) -> Reason {
+    match why {
+        L4Error::DataOffset { .. } => Reason::TcpDataOffset,
+        L4Error::UdpLength { .. } => Reason::UdpLength,
+        L4Error::Coverage { .. } | L4Error::CoverageWithoutChecksum => Reason::UdpliteCoverage,
+        _ => Reason::HeaderShort,
+    }
+}
+
+#[inline]
+fn check_sum(settings: &Settings, verify: bool, packet: &Packet<'_>) -> Result<(), Handled> {
+    if !(verify && settings.checksum) {
+        return Ok(());
+    }
+    let sum = packet.verify_checksum();
+    if !matches!(sum, Checksum::Bad { .. } | Checksum::BadCrc { .. }) {
+        return Ok(());
+    }
+    let reason = match packet.protocol {
+        protocol::TCP => Reason::TcpChecksum,
+        protocol::UDP => Reason::UdpChecksum,
+        protocol::UDP_LITE => Reason::UdpliteChecksum,
+        _ => Reason::SctpChecksum,
+    };
+    Err(Handled::Invalid(reason, checksum_detail(sum, packet)))
 }
 
 /// The numbers of a wrong checksum.

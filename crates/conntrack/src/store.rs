@@ -9,7 +9,7 @@ use fourtuple_table::{Index, InsertError, Slab, TimerWheel};
 use crate::connection::{ConnId, Connection, Status};
 use crate::events::EndReason;
 use crate::hash::TupleHash;
-use crate::nets::Nets;
+use crate::nets::{Hasher, Nets};
 use crate::tuple::{Direction, Tuple, Zone};
 
 /// Where a tuple was found.
@@ -65,6 +65,11 @@ impl Store {
     #[inline]
     pub(crate) fn hash(&mut self, tuple: &Tuple, zone: Zone, net: u32) -> u32 {
         self.nets.hash(net, tuple, zone.id_for(Direction::Original))
+    }
+
+    /// [`hash`](Self::hash) for many tuples of one zone and net.
+    pub(crate) fn hasher(&mut self, zone: Zone, net: u32) -> Hasher {
+        self.nets.hasher(net, zone.id_for(Direction::Original))
     }
 
     /// Asks the memory for the place of `hash` in the index.

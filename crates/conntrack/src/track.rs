@@ -8,6 +8,7 @@ use crate::connection::{ConnId, Connection, EventBits, Status};
 use crate::events::{EndReason, Event, EventKind, Events};
 use crate::hash::TupleHash;
 use crate::icmp::{self, Precheck};
+use crate::nets::Hasher;
 use crate::protocol::{Handled, Hook, check_header, dispatch, first_state, no_tuple};
 use crate::reason::{Reason, VerdictKind};
 use crate::settings::Settings;
@@ -138,7 +139,9 @@ impl Conntrack {
         hint: Option<Hint>,
     ) -> Received {
         let now = self.tick(now);
-        if let Some(verdict) = self.before_lookup(packet, context) {
+        if let L4::Malformed { .. } | L4::Icmp(_) = packet.l4
+            && let Some(verdict) = self.before_lookup(packet, context)
+        {
             return Received::without_entry(verdict);
         }
         let Some(tuple) = Tuple::of(packet) else {
@@ -146,23 +149,42 @@ impl Conntrack {
             return Received::without_entry(self.invalid(reason, detail, None));
         };
         let (zone, net) = (context.zone, context.net);
-        let hint = hint.filter(|_| Tuple::peek_is_exact(packet));
-        let hash = match hint {
-            Some(hint) => hint.hash,
-            None => self.store.hash(&tuple, zone, net),
+        let Some(Hint { hash, node }) = hint.filter(|_| Tuple::peek_is_exact(packet)) else {
+            let hash = self.store.hash(&tuple, zone, net);
+            return self.look_up(now, packet, context, (&tuple, hash), false);
         };
         debug_assert_eq!(hash, self.store.hash(&tuple, zone, net), "a hint for another packet");
-        let node = hint.and_then(|h| h.node);
-        let mut named = node.and_then(|n| self.store.still_at(now, n, &tuple, zone, net));
         let mut reopened = false;
+        if let Some(node) = node
+            && let Some(place) = self.store.still_at(now, node, &tuple, zone, net)
+            && !place.expired
+        {
+            match self.existing(now, packet, context, place) {
+                Some(received) => return received,
+                None => reopened = true,
+            }
+        }
+        self.look_up(now, packet, context, (&tuple, hash), reopened)
+    }
+
+    /// [`receive`](Self::receive) behind the checks. Out of line: nearly all packets of a batch do without.
+    #[inline(never)]
+    fn look_up(
+        &mut self,
+        now: Instant,
+        packet: &Packet<'_>,
+        context: &Context,
+        (tuple, hash): (&Tuple, u32),
+        mut reopened: bool,
+    ) -> Received {
         loop {
-            match named.take().or_else(|| self.store.find(now, hash, &tuple, zone, net)) {
+            match self.store.find(now, hash, tuple, context.zone, context.net) {
                 Some(place) if place.expired => self.end(place.slot, EndReason::Timeout),
                 Some(place) => match self.existing(now, packet, context, place) {
                     Some(received) => return received,
                     None => reopened = true,
                 },
-                None => return self.create(now, packet, context, (&tuple, hash), reopened),
+                None => return self.create(now, packet, context, (tuple, hash), reopened),
             }
         }
     }
@@ -195,12 +217,16 @@ impl Conntrack {
         self.track_hinted(now, packet, context, None)
     }
 
+    /// What hashes the tuples of a batch.
+    pub(crate) fn hasher(&mut self, context: &Context) -> Hasher {
+        self.store.hasher(context.zone, context.net)
+    }
+
     /// First stage of tracking a packet in a batch: hashes the tuple that it will turn out to have, and asks the memory
     /// for the place in the table.
     #[inline]
-    pub(crate) fn hint(&mut self, ip: &[u8], context: &Context) -> Option<Hint> {
-        let tuple = Tuple::peek(ip)?;
-        let hash = self.store.hash(&tuple, context.zone, context.net);
+    pub(crate) fn hint(&self, ip: &[u8], hasher: &Hasher) -> Option<Hint> {
+        let hash = hasher.hash(&Tuple::peek(ip)?);
         self.store.prefetch_place(hash);
         Some(Hint { hash, node: None })
     }
@@ -371,7 +397,7 @@ impl Conntrack {
     }
 
     /// What is decided without a look-up: missing headers, and ICMP.
-    #[inline]
+    #[inline(never)]
     fn before_lookup(&mut self, packet: &Packet<'_>, context: &Context) -> Option<Verdict> {
         if let L4::Malformed { why, .. } = packet.l4 {
             let reason = match why {

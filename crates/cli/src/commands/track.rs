@@ -1,6 +1,6 @@
 //! `track`: connections at the end, and a summary.
 
-use fourtuple::conntrack::{Connection, EndReason, EventKind, ReceivePath};
+use fourtuple::conntrack::{Connection, EndReason, EventKind, ReceivePath, Verdict};
 use fourtuple::packet::Instant;
 
 use super::Damage;
@@ -24,9 +24,10 @@ pub(crate) fn run(setup: &Setup, ended: bool, out: &mut Out) -> anyhow::Result<D
     }
     let mut printer = Printer { style: setup.style, stamper: Stamper::new(), out };
     let mut tally = Tally::default();
-    let read = feed::read_batches(setup, Progress::new(setup, ended), |frames| {
-        path.frames(frames, |_, _, verdict| tally.count(&verdict));
-        if ended { printer.ended(&mut path) } else { Ok(()) }
+    let progress = Progress::new(setup, ended);
+    let count = |verdict: &Verdict| tally.count(verdict);
+    let read = feed::track(setup, progress, &mut path, count, |path| {
+        if ended { printer.ended(path) } else { Ok(()) }
     })?;
     if read.opened == 0 {
         return Ok(read.damage);
