@@ -34,7 +34,7 @@ pub(crate) fn run(command: Command, out: &mut Out) -> anyhow::Result<Complaints>
         Command::Reasons(args) => reasons::run(&args, out).map(|()| Complaints::new()),
         Command::Completions(args) => {
             shell::completions(args.shell, out).map(|()| Complaints::new())
-        },
+        }
         Command::Man(args) => shell::man(args.dir.as_deref(), out).map(|()| Complaints::new()),
     }
 }
