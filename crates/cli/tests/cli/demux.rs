@@ -368,3 +368,44 @@ fn captures_both_ways() {
         said.err
     );
 }
+
+/// Words of a command line: blanks part them, double quotes hold them together.
+fn words(line: &str) -> Vec<String> {
+    let quoted = line.split('"').enumerate();
+    let parts = quoted.flat_map(|(i, part)| {
+        let split: Vec<String> = match i % 2 {
+            0 => part.split_whitespace().map(str::to_owned).collect(),
+            _ => vec![part.to_owned()],
+        };
+        split
+    });
+    parts.collect()
+}
+
+/// Every example of docs/demux.md prints what stands there. With `UPDATE_EXAMPLES=1` it is put there.
+#[test]
+fn the_examples_of_the_document() {
+    const BEGIN: &str = "<!-- run -->\n```\n$ fourtuple ";
+    const END: &str = "```\n<!-- end -->";
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let document = root.join("docs/demux.md");
+    let before = std::fs::read_to_string(&document).expect("is there");
+    let mut after = String::new();
+    let mut parts = before.split(BEGIN);
+    after.push_str(parts.next().expect("a first part"));
+    let mut examples = 0;
+    for part in parts {
+        let (command, rest) = part.split_once('\n').expect("a command");
+        let (_, behind) = rest.split_once(END).expect("an end");
+        let output = program().args(words(command)).current_dir(&root).output().expect("runs");
+        let said = Said::from(output).fine().out;
+        after.push_str(&[BEGIN, command, "\n", &said, END, behind].concat());
+        examples += 1;
+    }
+    assert!(examples >= 6, "{examples}");
+    if std::env::var_os("UPDATE_EXAMPLES").is_some() {
+        std::fs::write(&document, &after).expect("is written");
+    } else {
+        assert_eq!(before, after, "UPDATE_EXAMPLES=1 cargo test -p fourtuple-cli examples");
+    }
+}
