@@ -40,7 +40,7 @@ pub(crate) struct Store {
     due: Vec<u32>,
 }
 
-const fn node(slot: u32, direction: Direction) -> u32 {
+pub(crate) const fn node(slot: u32, direction: Direction) -> u32 {
     slot << 1 | direction as u32
 }
 
@@ -86,7 +86,7 @@ impl Store {
         Some(found)
     }
 
-    /// The entry of a node that [`prefetch_entry`](Self::prefetch_entry) named a while ago, if it has `tuple` in the
+    /// The entry of a node that was the right one a while ago, or for another packet, if it has `tuple` in the
     /// zone id for the original direction: then [`find`](Self::find) would return the same, since no two confirmed
     /// entries share a key.
     #[inline]

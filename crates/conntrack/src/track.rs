@@ -12,7 +12,7 @@ use crate::nets::Hasher;
 use crate::protocol::{Handled, Hook, check_header, dispatch, first_state, no_tuple};
 use crate::reason::{Reason, VerdictKind};
 use crate::settings::Settings;
-use crate::store::{Place, Store};
+use crate::store::{Place, Store, node};
 use crate::tcp;
 use crate::tuple::{Direction, Tuple, Zone};
 use crate::verdict::{Change, Detail, Verdict};
@@ -57,13 +57,23 @@ pub struct Stats {
     pub clock_backwards: u64,
 }
 
-/// What a first look at a packet of a batch found out.
+/// What is known of a packet of a batch before its turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hint {
     /// Hash of [`Tuple::peek`]'s guess.
-    hash: u32,
-    /// Where the second look saw an entry.
+    hash: Option<u32>,
+    /// Node of the index that may be the packet's.
     node: Option<u32>,
+}
+
+impl Hint {
+    pub(crate) const NONE: Self = Self { hash: None, node: None };
+
+    /// It may belong to this connection, in this direction.
+    #[inline]
+    pub(crate) const fn at(id: ConnId, direction: Direction) -> Self {
+        Self { hash: None, node: Some(node(id.slot, direction)) }
+    }
 }
 
 /// The outcome of [`Conntrack::receive`]: to be given to [`Conntrack::confirm`] when the packet has passed all rules, or
@@ -126,7 +136,7 @@ impl Conntrack {
 
     /// Looks the packet up, makes an unconfirmed connection for it if there is none, and moves the connection's state.
     pub fn receive(&mut self, now: Instant, packet: &Packet<'_>, context: &Context) -> Received {
-        self.receive_hinted(now, packet, context, None)
+        self.receive_hinted(now, packet, context, Hint::NONE)
     }
 
     /// [`receive`](Self::receive), with what a first look may have found out.
@@ -136,7 +146,7 @@ impl Conntrack {
         now: Instant,
         packet: &Packet<'_>,
         context: &Context,
-        hint: Option<Hint>,
+        hint: Hint,
     ) -> Received {
         let now = self.tick(now);
         if let L4::Malformed { .. } | L4::Icmp(_) = packet.l4
@@ -149,13 +159,8 @@ impl Conntrack {
             return Received::without_entry(self.invalid(reason, detail, None));
         };
         let (zone, net) = (context.zone, context.net);
-        let Some(Hint { hash, node }) = hint.filter(|_| Tuple::peek_is_exact(packet)) else {
-            let hash = self.store.hash(&tuple, zone, net);
-            return self.look_up(now, packet, context, (&tuple, hash), false);
-        };
-        debug_assert_eq!(hash, self.store.hash(&tuple, zone, net), "a hint for another packet");
         let mut reopened = false;
-        if let Some(node) = node
+        if let Some(node) = hint.node
             && let Some(place) = self.store.still_at(now, node, &tuple, zone, net)
             && !place.expired
         {
@@ -164,6 +169,9 @@ impl Conntrack {
                 None => reopened = true,
             }
         }
+        let hash = hint.hash.filter(|_| Tuple::peek_is_exact(packet));
+        let hash = hash.unwrap_or_else(|| self.store.hash(&tuple, zone, net));
+        debug_assert_eq!(hash, self.store.hash(&tuple, zone, net), "a hint for another packet");
         self.look_up(now, packet, context, (&tuple, hash), reopened)
     }
 
@@ -214,7 +222,7 @@ impl Conntrack {
 
     /// [`receive`](Self::receive) and [`confirm`](Self::confirm) in one.
     pub fn track(&mut self, now: Instant, packet: &Packet<'_>, context: &Context) -> Verdict {
-        self.track_hinted(now, packet, context, None)
+        self.track_hinted(now, packet, context, Hint::NONE)
     }
 
     /// What hashes the tuples of a batch.
@@ -222,19 +230,19 @@ impl Conntrack {
         self.store.hasher(context.zone, context.net)
     }
 
-    /// First stage of tracking a packet in a batch: hashes the tuple that it will turn out to have, and asks the memory
+    /// First stage of tracking a packet in a batch, of which [`Tuple::peek`] made `tuple`: hashes that, and asks the memory
     /// for the place in the table.
     #[inline]
-    pub(crate) fn hint(&self, ip: &[u8], hasher: &Hasher) -> Option<Hint> {
-        let hash = hasher.hash(&Tuple::peek(ip)?);
+    pub(crate) fn hint(&self, tuple: &Tuple, hasher: &Hasher) -> Hint {
+        let hash = hasher.hash(tuple);
         self.store.prefetch_place(hash);
-        Some(Hint { hash, node: None })
+        Hint { hash: Some(hash), node: None }
     }
 
     /// Second stage, when the place may have arrived: asks the memory for the connection.
     #[inline]
     pub(crate) fn prefetch(&self, hint: &mut Hint) {
-        hint.node = self.store.prefetch_entry(hint.hash);
+        hint.node = hint.hash.and_then(|hash| self.store.prefetch_entry(hash));
     }
 
     /// Last stage: [`track`](Self::track), with the hint of the same packet and context. Packets in between may have
@@ -245,7 +253,7 @@ impl Conntrack {
         now: Instant,
         packet: &Packet<'_>,
         context: &Context,
-        hint: Option<Hint>,
+        hint: Hint,
     ) -> Verdict {
         let mut received = self.receive_hinted(now, packet, context, hint);
         if received.slot.is_none() {

@@ -107,6 +107,17 @@ impl Tuple {
         Some(Self { src, dst, sport, dport, family, protocol })
     }
 
+    /// True iff packets with this tuple go the other way on a flow of packets with `other`: TCP and UDP only.
+    #[inline]
+    pub(crate) fn is_reverse_of(&self, other: &Self) -> bool {
+        self.src == other.dst
+            && self.dst == other.src
+            && self.sport == other.dport
+            && self.dport == other.sport
+            && self.protocol == other.protocol
+            && self.family == other.family
+    }
+
     /// True if [`peek`](Self::peek) at this packet's bytes gives [`of`](Self::of) it: then its transport header is where
     /// `peek` looks for it.
     #[inline]

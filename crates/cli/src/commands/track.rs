@@ -63,10 +63,12 @@ impl Printer<'_> {
     /// Prints the connections that are left, in the order of their beginning.
     fn live(&mut self, path: &ReceivePath) -> std::io::Result<()> {
         let now = path.conntrack().now();
-        let mut all: Vec<&Connection> = path.conntrack().connections().map(|(_, c)| c).collect();
-        all.sort_unstable_by_key(|c| c.number());
+        // With their numbers beside them, so that sorting does not go to the connections for each comparison.
+        let numbered = path.conntrack().connections().map(|(id, conn)| (id.number(), conn));
+        let mut all: Vec<(u64, &Connection)> = numbered.collect();
+        all.sort_unstable_by_key(|(number, _)| *number);
         let none = all.is_empty();
-        for conn in all {
+        for (_, conn) in all {
             self.connection(conn, now, None)?;
         }
         if self.style.format == Format::Text && !none { self.out.line("") } else { Ok(()) }
