@@ -6,13 +6,17 @@ use crate::addr::{
     LOOPBACK4, PLACEHOLDER, SockAddr, ip4, ip6, is_multicast4, is_multicast6, mapped, needs_scope,
     unmap,
 };
+#[cfg(feature = "hash4")]
+use crate::chain::Step;
 use crate::claims::{Claim, Relation};
+use crate::entry::View;
 use crate::errno::Errno;
 use crate::options::SocketOptions;
 use crate::profile::{Profile, Rule};
 use crate::route::{DeviceId, RouteQuery, Router};
-use crate::sockets::{Flags, NONE, Socket, SocketId};
+use crate::sockets::{Flags, Socket, SocketId};
 use crate::table::UdpTable;
+use crate::writer::Writer;
 
 impl<R: Router> UdpTable<R> {
     /// Connects a socket; `Unspec` disconnects it.
@@ -24,14 +28,15 @@ impl<R: Router> UdpTable<R> {
     /// `EAGAIN` (no port left), `EINVAL`, `EAFNOSUPPORT`, `EACCES` (broadcast without
     /// `SO_BROADCAST`), what the router reports (`ENETUNREACH`, ...); in [`Profile::Strict`]
     /// `EADDRINUSE` for a 4-tuple that another socket has.
-    pub fn connect(&mut self, id: SocketId, addr: SockAddr) -> Result<(), Errno> {
-        let index = self.index(id)?;
+    pub fn connect(&self, id: SocketId, addr: SockAddr) -> Result<(), Errno> {
+        let mut w = self.write();
+        let index = w.index(id)?;
         if addr == SockAddr::Unspec {
-            return self.edit(index, |table| table.disconnect_any(index));
+            return w.edit(index, |w| w.disconnect_any(index));
         }
-        self.edit(index, |table| {
-            table.implicit_bind(index)?;
-            table.connect_any(index, addr)
+        w.edit(index, |w| {
+            w.implicit_bind(index)?;
+            w.connect_any(index, addr)
         })
     }
 
@@ -41,7 +46,7 @@ impl<R: Router> UdpTable<R> {
     ///
     /// `EBADF`; in [`Profile::Strict`] `EADDRINUSE` if the wider address would conflict with another
     /// socket's, and nothing has changed then.
-    pub fn disconnect(&mut self, id: SocketId) -> Result<(), Errno> {
+    pub fn disconnect(&self, id: SocketId) -> Result<(), Errno> {
         self.connect(id, SockAddr::Unspec)
     }
 
@@ -55,7 +60,7 @@ impl<R: Router> UdpTable<R> {
     ///
     /// Those of `create`, `bind` and `connect`. No socket is left behind.
     pub fn connect_from(
-        &mut self,
+        &self,
         options: &SocketOptions,
         local: SockAddr,
         peer: SockAddr,
@@ -63,16 +68,19 @@ impl<R: Router> UdpTable<R> {
         if peer == SockAddr::Unspec {
             return Err(Errno::EINVAL);
         }
-        let id = self.create(options)?;
+        let mut w = self.write();
+        let id = w.create(options)?;
         let index = id.index;
-        let result = self.edit(index, |table| table.bind_and_connect(index, local, peer));
+        let result = w.edit(index, |w| w.bind_and_connect(index, local, peer));
         if let Err(errno) = result {
-            self.close(id)?;
+            w.close(id)?;
             return Err(errno);
         }
         Ok(id)
     }
+}
 
+impl<R: Router> Writer<'_, R> {
     fn bind_and_connect(
         &mut self,
         index: u32,
@@ -99,24 +107,24 @@ impl<R: Router> UdpTable<R> {
             SockAddr::V6(a) => SockAddr::V6(SocketAddrV6::new(*a.ip(), 0, 0, a.scope_id())),
             SockAddr::Unspec => local,
         };
-        let s = &mut self.sockets[index];
-        let start = self.nets[usize::from(s.net.index())].config.unprivileged_port_start;
+        let s = self.socket(index);
+        let start = self.net(s.net).config().unprivileged_port_start;
         if port < start && !s.has(Flags::PRIVILEGED) {
             return Err(Errno::EACCES);
         }
-        s.flags.set(Flags::NO_PORT, true);
+        self.socket_mut(index).flags.set(Flags::NO_PORT, true);
         self.bind_any(index, without)?;
-        let s = &mut self.sockets[index];
+        let s = self.socket_mut(index);
         s.flags.set(Flags::NO_PORT, false);
         let claim = Claim::of(s);
         let foreign =
-            self.claims.on(self.sockets[index].net, port).iter().any(|(e, _)| {
+            self.state.claims.on(self.socket(index).net, port).iter().any(|(e, _)| {
                 e.uid() != claim.uid() && claim.relation(e, false) == Relation::Conflict
             });
         if foreign {
             return Err(Errno::EADDRINUSE);
         }
-        let s = &mut self.sockets[index];
+        let s = self.socket_mut(index);
         s.port = port;
         s.flags.set(Flags::PORT_BY_BIND, true);
         s.flags.set(Flags::PORT_LOCK, true);
@@ -126,11 +134,11 @@ impl<R: Router> UdpTable<R> {
     }
 
     fn connect_any(&mut self, index: u32, addr: SockAddr) -> Result<(), Errno> {
-        let six = self.sockets[index].is6();
+        let six = self.socket(index).is6();
         let mut wanted = match (addr, six) {
             (SockAddr::V4(a), false) => self.plan4(index, a)?,
             (SockAddr::V6(_), false) => return Err(Errno::EAFNOSUPPORT),
-            (SockAddr::V4(a), true) if !self.sockets[index].has(Flags::V6ONLY) => {
+            (SockAddr::V4(a), true) if !self.socket(index).has(Flags::V6ONLY) => {
                 self.plan_mapped(index, a)?
             }
             (SockAddr::V4(_), true) => return Err(Errno::EAFNOSUPPORT),
@@ -143,14 +151,13 @@ impl<R: Router> UdpTable<R> {
             self.adopt(index, &wanted);
             return self.settle(index);
         }
-        let widened = self.sockets[index].r4 != wanted.r4 || self.sockets[index].r6 != wanted.r6;
+        let widened = self.socket(index).r4 != wanted.r4 || self.socket(index).r6 != wanted.r6;
         self.adopt(index, &wanted);
         if widened {
             self.rehash_linux(index);
         }
-        let group = self.sockets[index].group;
-        if group != NONE {
-            self.groups[group].has_conns = true;
+        if let Some(group) = self.group_with(index) {
+            group.set_has_conns();
         }
         self.enter_tuples_linux(index);
         Ok(())
@@ -158,7 +165,7 @@ impl<R: Router> UdpTable<R> {
 
     /// Takes over what a connect changes; links, hashes and group stay.
     fn adopt(&mut self, index: u32, wanted: &Socket) {
-        let s = &mut self.sockets[index];
+        let s = self.socket_mut(index);
         (s.r4, s.r6, s.s4, s.s6) = (wanted.r4, wanted.r6, wanted.s4, wanted.s6);
         (s.p4, s.p6, s.peer_port) = (wanted.p4, wanted.p6, wanted.peer_port);
         (s.device, s.flags) = (wanted.device, wanted.flags);
@@ -167,7 +174,7 @@ impl<R: Router> UdpTable<R> {
     /// The socket as a connect sees it. In [`Profile::Strict`] addresses that an earlier connect chose
     /// are forgotten.
     fn before_connect(&self, index: u32) -> Socket {
-        let mut s = self.sockets[index].clone();
+        let mut s = self.socket(index);
         if self.profile.has(Rule::SourceKeptAtReconnect) || !s.connected() {
             return s;
         }
@@ -188,7 +195,7 @@ impl<R: Router> UdpTable<R> {
     fn plan4(&self, index: u32, addr: SocketAddrV4) -> Result<Socket, Errno> {
         let mut s = self.before_connect(index);
         let to = addr.ip().to_bits();
-        let multicast_source = s.rare.as_ref().map_or(0, |r| r.multicast_source4);
+        let multicast_source = self.rare(index).map_or(0, |r| r.multicast_source4);
         let source = match s.s4 {
             0 if is_multicast4(to) => multicast_source,
             s4 => s4,
@@ -197,7 +204,7 @@ impl<R: Router> UdpTable<R> {
             net: s.net,
             destination: ip4(to),
             source: (source != 0).then(|| ip4(source)),
-            device: DeviceId::new(s.out_device4(to)),
+            device: DeviceId::new(self.out_device4(index, to)),
             any_source: s.has(Flags::TRANSPARENT),
         })?;
         if route.broadcast && !s.has(Flags::BROADCAST) {
@@ -246,12 +253,12 @@ impl<R: Router> UdpTable<R> {
             return self.plan_mapped(index, SocketAddrV4::new(v4.into(), addr.port()));
         }
         if needs_scope(to) {
-            self.scope_to_device(&mut s, to, addr.scope_id())?;
+            self.scope_to_device(index, &mut s, to, addr.scope_id())?;
             if self.profile.has(Rule::DeviceKeptAfterFailure) {
-                self.sockets[index].device = s.device;
+                self.socket_mut(index).device = s.device;
             }
         }
-        let multicast_if = s.rare.as_ref().map_or(0, |r| r.multicast_if6);
+        let multicast_if = self.rare(index).map_or(0, |r| r.multicast_if6);
         let device = if s.device == 0 && is_multicast6(to) { multicast_if } else { s.device };
         let route = self.router.route(&RouteQuery {
             net: s.net,
@@ -281,7 +288,23 @@ impl<R: Router> UdpTable<R> {
         Ok(s)
     }
 
-    fn scope_to_device(&self, s: &mut Socket, to: u128, scope: u32) -> Result<(), Errno> {
+    /// The device by which the kernel would send from this socket to an IPv4 address.
+    fn out_device4(&self, index: u32, destination: u32) -> u32 {
+        let s = self.socket(index);
+        if s.device != 0 {
+            return s.device;
+        }
+        let Some(rare) = self.rare(index) else { return 0 };
+        if is_multicast4(destination) { rare.multicast_if4 } else { rare.unicast_if }
+    }
+
+    fn scope_to_device(
+        &self,
+        index: u32,
+        s: &mut Socket,
+        to: u128,
+        scope: u32,
+    ) -> Result<(), Errno> {
         if scope != 0 {
             if s.device != 0 && s.device != scope {
                 return Err(Errno::EINVAL);
@@ -289,13 +312,13 @@ impl<R: Router> UdpTable<R> {
             s.device = scope;
         }
         if s.device == 0 && is_multicast6(to) {
-            s.device = s.rare.as_ref().map_or(0, |r| r.multicast_if6);
+            s.device = self.rare(index).map_or(0, |r| r.multicast_if6);
         }
         if s.device == 0 { Err(Errno::EINVAL) } else { Ok(()) }
     }
 
     fn disconnect_any(&mut self, index: u32) -> Result<(), Errno> {
-        let mut s = self.sockets[index].clone();
+        let mut s = self.socket(index);
         s.flags.set(Flags::CONNECTED, false);
         (s.p4, s.peer_port) = (0, 0);
         if !self.profile.has(Rule::V6PeerKept) {
@@ -326,7 +349,7 @@ impl<R: Router> UdpTable<R> {
         if keeps_port && s.hashed() {
             self.check_change(index, &s)?;
             // Without its tuple such a socket has to pass as any other.
-            let claim = Claim::of(&self.sockets[index]);
+            let claim = Claim::of(&self.socket(index));
             if s.has(Flags::BY_TUPLE)
                 && self.conflict_strict(s.net, s.port, &Claim::of(&s), false, Some(&claim))
             {
@@ -344,14 +367,13 @@ impl<R: Router> UdpTable<R> {
     /// Whether another socket is connected to the same 4-tuple on the same device.
     pub(crate) fn duplicate(&self, index: u32, wanted: &Socket) -> bool {
         debug_assert_eq!(self.profile, Profile::Strict);
-        let same = |e: u32| {
-            let o = &self.sockets[e];
+        let same = |o: &View| {
             let addresses = if wanted.is6() && unmap(wanted.r6).is_none() {
-                o.is6() && o.r6 == wanted.r6 && o.p6 == wanted.p6
+                o.is6() && o.r == wanted.r6 && o.p == wanted.p6
             } else {
-                o.r4 == wanted.r4 && o.p4 == wanted.p4 && !(o.is6() && unmap(o.r6).is_none())
+                o.r4() == wanted.r4 && o.p4() == wanted.p4 && !o.native6()
             };
-            e != index
+            o.index != index
                 && o.connected()
                 && o.net == wanted.net
                 && o.port == wanted.port
@@ -361,10 +383,20 @@ impl<R: Router> UdpTable<R> {
         };
         #[cfg(feature = "hash4")]
         if wanted.peer_port != 0 {
-            let hash = self.tuple_hash(wanted);
-            return self.tuples.chain(&self.sockets, hash).any(same);
+            return self.at_tuple(self.tuple_hash(wanted)).any(|o| same(&o));
         }
-        let hash = self.hash2_of(wanted);
-        self.addresses.chain(&self.sockets, hash).any(same)
+        self.at_address(self.hash2_of(wanted)).any(|o| same(&o))
+    }
+
+    /// The sockets of one chain of the third table.
+    #[cfg(feature = "hash4")]
+    fn at_tuple(&self, hash4: u32) -> impl Iterator<Item = View> {
+        let table = self.table;
+        let slot = crate::tables::tuple::TupleTable::slot(hash4, table.tuples.slots());
+        let mut walk = table.tuples.walk(&table.shared, slot);
+        std::iter::from_fn(move || match walk.as_mut()?.step() {
+            Step::At(view) => Some(view),
+            Step::End | Step::Torn => None,
+        })
     }
 }

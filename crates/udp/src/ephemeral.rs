@@ -6,8 +6,8 @@ use crate::claims::{Claim, Relation};
 use crate::hash::Seeds;
 use crate::profile::Rule;
 use crate::route::Router;
-use crate::sockets::{NONE, Socket};
-use crate::table::UdpTable;
+use crate::sockets::NONE;
+use crate::writer::Writer;
 
 /// A set of ports.
 struct Ports(Box<[u64; 1024]>);
@@ -26,12 +26,12 @@ impl Ports {
     }
 }
 
-impl<R: Router> UdpTable<R> {
+impl<R: Router> Writer<'_, R> {
     /// The range to choose from: each bound of the socket's own replaces the namespace's if it lies
     /// within that.
-    fn port_range(&self, s: &Socket) -> (u16, u16) {
-        let (low, high) = self.net(s.net).config.port_range;
-        let (own_low, own_high) = s.rare.as_ref().map_or((0, 0), |r| r.port_range);
+    fn port_range(&self, index: u32) -> (u16, u16) {
+        let (low, high) = self.net(self.socket(index).net).config().port_range;
+        let (own_low, own_high) = self.rare(index).map_or((0, 0), |r| r.port_range);
         let within = |port: u16| port != 0 && (low..=high).contains(&port);
         (
             if within(own_low) { own_low } else { low },
@@ -42,7 +42,7 @@ impl<R: Router> UdpTable<R> {
     /// A port in range that is not reserved and not taken: a random start, then slot by slot, and in
     /// each slot by random odd multiples of the table's size.
     pub(crate) fn free_port(&mut self, index: u32) -> Option<u16> {
-        let (low, high) = self.port_range(&self.sockets[index]);
+        let (low, high) = self.port_range(index);
         if low > high {
             return None;
         }
@@ -52,8 +52,9 @@ impl<R: Router> UdpTable<R> {
         // 65536 slots make the step 0: each slot has one port.
         let step = (self.random() | 1).wrapping_mul(slots as u32) as u16;
         let mut taken = Ports(Box::new([0; 1024]));
-        let s = &self.sockets[index];
-        let reserved = &self.net(s.net).config.reserved_ports;
+        let s = self.socket(index);
+        let config = self.net(s.net).config();
+        let reserved = &config.reserved_ports;
         for offset in 0..slots {
             let start = first.wrapping_add(offset as u16);
             let usable = |port: u16| (low..=high).contains(&port) && !reserved.contains(&port);
@@ -85,13 +86,12 @@ impl<R: Router> UdpTable<R> {
         if !self.profile.has(Rule::PortChosenTwice) {
             return;
         }
-        let s = &self.sockets[index];
-        let claim = Claim::of(s);
-        for e in self.ports.chain(&self.sockets, Seeds::port(self.net(s.net), port)) {
-            let other = &self.sockets[e];
-            if other.net == s.net
-                && claim.relation(&Claim::of(other), s.group != NONE) == Relation::Conflict
-            {
+        let s = self.socket(index);
+        let claim = Claim::of(&s);
+        let grouped = self.shared.group(index) != NONE;
+        for other in self.ports.chain(&self.shared, Seeds::port(self.net(s.net), port)) {
+            let theirs = Claim::of(&self.socket(other.index));
+            if other.net == s.net && claim.relation(&theirs, grouped) == Relation::Conflict {
                 taken.set(other.port);
             }
         }
@@ -103,8 +103,8 @@ impl<R: Router> UdpTable<R> {
         if self.profile.has(Rule::PortChosenTwice) {
             return false;
         }
-        let s = &self.sockets[index];
-        let claim = Claim::of(s);
-        self.claims.on(s.net, port).iter().any(|(e, _)| claim.overlaps(e))
+        let s = self.socket(index);
+        let claim = Claim::of(&s);
+        self.state.claims.on(s.net, port).iter().any(|(e, _)| claim.overlaps(e))
     }
 }

@@ -95,7 +95,7 @@ impl<R: Router> UdpTable<R> {
         let mut arrival = self.arrival(&error.quoted)?;
         arrival.packet = false;
         let found = self.search(&error.quoted.tuple.reversed(), &arrival, trace)?;
-        let s = &self.sockets[found.socket.index];
+        let s = self.shared.view(found.socket.index)?;
         let (recverr, errno) = match error.quoted.tuple {
             Tuple::V4 { .. } => (
                 s.has(Flags::RECVERR4),

@@ -11,7 +11,7 @@
 //! ```
 //! use fourtuple_udp::{Config, Datagram, Family, SockAddr, SocketOptions, Tuple, UdpTable};
 //!
-//! let mut table = UdpTable::new(&Config::default());
+//! let table = UdpTable::new(&Config::default());
 //! let server = table.create(&SocketOptions::new(Family::V4))?;
 //! table.bind(server, SockAddr::new([127, 0, 0, 1].into(), 5300))?;
 //! let from = "127.0.0.1:9000".parse().unwrap();
@@ -29,6 +29,7 @@ mod claims;
 mod connect;
 mod datagram;
 mod devices;
+mod entry;
 mod ephemeral;
 mod errno;
 mod groups;
@@ -48,11 +49,15 @@ mod reuseport;
 mod route;
 #[cfg(feature = "scenario")]
 pub mod scenario;
+mod segments;
 mod selector;
 mod sockets;
+mod store;
+mod sync;
 mod table;
 mod tables;
 mod trace;
+mod writer;
 
 pub use addr::SockAddr;
 pub use datagram::{Datagram, Tuple};

@@ -1,17 +1,25 @@
 //! The search for the one socket of a unicast datagram.
 
+use crate::chain::{Step, Walk};
 use crate::datagram::{Arrival, Datagram, Tuple};
+use crate::entry::View;
 use crate::hash::Seeds;
 use crate::lookup4::Key4;
 use crate::lookup6::Key6;
 use crate::net::Net;
 use crate::profile::{Profile, Rule};
 use crate::reuseport::Choice;
-use crate::route::{Router, index_of};
-use crate::selector::{ProgramInput, ProgramVerdict};
-use crate::sockets::{Flags, NONE, Socket, SocketId};
+use crate::route::index_of;
+use crate::selector::{LookupProgram, ProgramInput, ProgramVerdict};
+use crate::sockets::{Flags, SocketId};
+use crate::sync::{Ordering, fence};
 use crate::table::UdpTable;
+use crate::tables::port::Seated;
 use crate::trace::{Event, Mismatch, NoTrace, Table, Trace};
+
+/// How often a look-up is tried anew because a socket moved meanwhile, before every socket of the port
+/// is looked at.
+const ROUNDS: usize = 32;
 
 /// Where a socket was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -67,52 +75,74 @@ pub(crate) trait Key: Copy {
     /// Hash of the 4-tuple with `addr` as destination. A group at the any address is asked with that
     /// address, so that a flow's member there does not hang on the datagram's destination.
     fn flow(&self, seeds: &Seeds, net: &Net, addr: Self::Addr) -> u32;
-    /// The score of a socket for datagrams to `addr`.
+    /// The score of a socket for datagrams to `addr`. `cpu` is its `SO_INCOMING_CPU`.
     fn score(
         &self,
-        s: &Socket,
+        s: &View,
         addr: Self::Addr,
         a: &Arrival,
         profile: Profile,
+        cpu: i32,
     ) -> Result<i32, Mismatch>;
     /// Whether a socket is connected to exactly this 4-tuple, and allowed on the device.
-    fn is_tuple(&self, s: &Socket, a: &Arrival) -> Result<(), Mismatch>;
+    fn is_tuple(&self, s: &View, a: &Arrival) -> Result<(), Mismatch>;
     fn input(&self, a: &Arrival, hash: u32) -> ProgramInput;
 }
 
 /// What a scored scan came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 enum Scan {
     Nothing,
     Socket {
-        index: u32,
+        view: View,
         by_group: bool,
     },
     /// A group's selector refused.
     Refused,
 }
 
-impl<R: Router> UdpTable<R> {
+/// The outcome of one round.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    found: Option<Found>,
+    /// No socket that could matter moved meanwhile, or the outcome does not hang on it.
+    sure: bool,
+}
+
+fn found(view: &View, via: Via, by_group: bool) -> Option<Found> {
+    Some(Found { socket: view.id(), via, by_group })
+}
+
+impl<R> UdpTable<R> {
+    #[inline]
     pub(crate) fn arrival(&self, d: &Datagram) -> Option<Arrival> {
-        let config = self.net_config(d.net)?;
-        let tcp = self.profile.has(Rule::TupleUsesTcpSetting);
+        let (udp, tcp) = self.nets.get(d.net)?.accepts();
         Some(Arrival {
             net: d.net,
             dif: index_of(d.device),
             sdif: index_of(d.slave),
             cpu: d.cpu.map_or(-1, i32::from),
-            accept: config.udp_l3mdev_accept,
-            tuple_accept: if tcp { config.tcp_l3mdev_accept } else { config.udp_l3mdev_accept },
+            accept: udp,
+            tuple_accept: if self.profile.has(Rule::TupleUsesTcpSetting) { tcp } else { udp },
             packet: true,
         })
     }
 
     /// The socket that a unicast datagram to this host belongs to; `None` is "port unreachable".
     ///
-    /// Cost: one chain of the second table, plus one of the third if the slot counts sockets there.
+    /// Cost: one chain of the second table, plus one of the third if the slot counts sockets there. Look-up
+    /// programs may be run more than once for a datagram that comes while sockets move.
     #[must_use]
     pub fn lookup(&self, datagram: &Datagram) -> Option<Found> {
         self.lookup_traced(datagram, &mut NoTrace)
+    }
+
+    /// [`lookup`](Self::lookup) of each datagram; the answer to `datagrams[i]` goes to `out[i]`. What one
+    /// slice has more than the other is not touched.
+    pub fn lookup_batch(&self, datagrams: &[Datagram], out: &mut [Option<Found>]) {
+        for (datagram, out) in datagrams.iter().zip(out) {
+            *out = self.lookup(datagram);
+        }
     }
 
     /// [`lookup`](Self::lookup), telling `trace` every step.
@@ -137,60 +167,104 @@ impl<R: Router> UdpTable<R> {
         }
     }
 
+    #[inline]
     fn unicast<K: Key>(&self, key: &K, a: &Arrival, trace: &mut impl Trace) -> Option<Found> {
         if key.port() == 0 {
             return None;
         }
+        let hash2 = key.hash2(self.net(a.net), key.destination());
+        let round = self.round(key, hash2, a, trace);
+        if round.sure { round.found } else { self.again(key, hash2, a, trace) }
+    }
+
+    /// Rounds until one is sure; a socket that is found in none of them is looked for where no bound
+    /// socket ever leaves.
+    #[cold]
+    fn again<K: Key>(
+        &self,
+        key: &K,
+        hash2: u32,
+        a: &Arrival,
+        trace: &mut impl Trace,
+    ) -> Option<Found> {
+        let mut last = None;
+        for _ in 0..ROUNDS {
+            let round = self.round(key, hash2, a, trace);
+            if round.sure {
+                return round.found;
+            }
+            last = round.found;
+        }
+        if last.is_some() {
+            return last;
+        }
+        let hash1 = Seeds::port(self.net(a.net), key.port());
+        let view = self
+            .best_by_port(key, key.destination(), hash1, a, trace)
+            .or_else(|| self.best_by_port(key, K::ANY, hash1, a, trace))?;
+        found(&view, Via::Table(Table::Hash), false)
+    }
+
+    #[inline]
+    fn round<K: Key>(&self, key: &K, hash2: u32, a: &Arrival, trace: &mut impl Trace) -> Round {
+        let moves = self.addresses.at(hash2).moves();
+        if let Some(view) = self.by_tuple(key, hash2, a, trace) {
+            return Round { found: found(&view, Via::Table(Table::Hash4), false), sure: true };
+        }
+        let round = self.by_score(key, hash2, a, trace);
+        // What a walk above read is read before this.
+        fence(Ordering::Acquire);
+        Round { sure: round.sure && !self.addresses.at(hash2).moved_since(moves), ..round }
+    }
+
+    fn by_score<K: Key>(&self, key: &K, hash2: u32, a: &Arrival, trace: &mut impl Trace) -> Round {
+        let sure = |found| Round { found, sure: true };
         let net = self.net(a.net);
         let to = key.destination();
-        let hash2 = key.hash2(net, to);
-        let found = |index: u32, table: Table, by_group: bool| {
-            let socket = self.sockets.id(index);
-            Some(Found { socket, via: Via::Table(table), by_group })
-        };
-        if let Some(index) = self.by_tuple(key, hash2, a, trace) {
-            return found(index, Table::Hash4, false);
-        }
         trace.event(|| Event::Search(Table::Hash2, self.addresses.slot(hash2)));
         let exact = self.scan(key, to, hash2, a, trace);
-        if let Scan::Socket { index, by_group } = exact
-            && self.sockets[index].connected()
+        let at_address = Via::Table(Table::Hash2);
+        if let Scan::Socket { view, by_group } = &exact
+            && view.connected()
         {
-            return found(index, Table::Hash2, by_group);
+            return sure(found(view, at_address, *by_group));
         }
-        if !net.programs.is_empty() {
-            match self.run_programs(key, a, trace) {
+        if let Some(programs) = net.programs() {
+            match self.run_programs(programs.as_slice(), key, a, trace) {
                 ProgramVerdict::Pass => {}
-                ProgramVerdict::Drop => return None,
+                ProgramVerdict::Drop => return sure(None),
                 ProgramVerdict::Select { socket, expand } => {
-                    return Some(Found { socket, via: Via::Program, by_group: expand });
+                    return sure(Some(Found { socket, via: Via::Program, by_group: expand }));
                 }
             }
         }
-        match exact {
-            Scan::Socket { index, by_group } => return found(index, Table::Hash2, by_group),
-            Scan::Refused => return None,
+        match &exact {
+            Scan::Socket { view, by_group } => return sure(found(view, at_address, *by_group)),
+            Scan::Refused => return sure(None),
             Scan::Nothing => {}
         }
         let any = key.hash2(net, K::ANY);
+        let moves = self.addresses.at(any).moves();
         trace.event(|| Event::Search(Table::Hash2Any, self.addresses.slot(any)));
         let wide = self.scan(key, K::ANY, any, a, trace);
-        if let Scan::Socket { index, by_group } = wide {
-            return found(index, Table::Hash2Any, by_group);
-        }
-        // The kernel looks here for sockets that are just moving. In a table that changes under
-        // `&mut` none is; what else it finds is the defect of the rule's name.
-        if !self.profile.has(Rule::PlaceholderReachable) {
-            return None;
-        }
-        let hash1 = Seeds::port(net, key.port());
-        trace.event(|| Event::Search(Table::Hash, self.ports.slot(hash1)));
-        let index = self.best_by_port(key, hash1, a, trace)?;
-        found(index, Table::Hash, false)
+        let result = match &wide {
+            Scan::Socket { view, by_group } => found(view, Via::Table(Table::Hash2Any), *by_group),
+            // The kernel looks here for sockets that are just moving. What it finds beside those is
+            // the defect of the rule's name.
+            _ if self.profile.has(Rule::PlaceholderReachable) => {
+                let hash1 = Seeds::port(net, key.port());
+                trace.event(|| Event::Search(Table::Hash, self.ports.slot(hash1)));
+                let best = self.best_by_port(key, to, hash1, a, trace);
+                best.and_then(|view| found(&view, Via::Table(Table::Hash), false))
+            }
+            _ => None,
+        };
+        fence(Ordering::Acquire);
+        Round { found: result, sure: !self.addresses.at(any).moved_since(moves) }
     }
 
     #[cfg(not(feature = "hash4"))]
-    fn by_tuple<K: Key>(&self, _: &K, _: u32, _: &Arrival, _: &mut impl Trace) -> Option<u32> {
+    fn by_tuple<K: Key>(&self, _: &K, _: u32, _: &Arrival, _: &mut impl Trace) -> Option<View> {
         None
     }
 
@@ -203,33 +277,72 @@ impl<R: Router> UdpTable<R> {
         hash2: u32,
         a: &Arrival,
         trace: &mut impl Trace,
-    ) -> Option<u32> {
-        if self.addresses.tuples(hash2) == 0 {
+    ) -> Option<View> {
+        if self.addresses.at(hash2).tuples() == 0 {
             trace.event(|| Event::TupleSkipped);
             return None;
         }
         let hash4 = key.hash4(&self.seeds, self.net(a.net));
-        trace.event(|| Event::Search(Table::Hash4, self.tuples.slot(hash4)));
-        let mut best = None;
-        for index in self.tuples.chain(&self.sockets, hash4) {
-            let s = &self.sockets[index];
-            let matched = key.is_tuple(s, a);
-            trace.event(|| Event::Tuple(self.sockets.id(index), matched));
-            if matched.is_err() {
-                continue;
+        self.by_hash4(key, hash4, a, trace)
+    }
+
+    #[cfg(feature = "hash4")]
+    #[inline]
+    fn by_hash4<K: Key>(
+        &self,
+        key: &K,
+        hash4: u32,
+        a: &Arrival,
+        trace: &mut impl Trace,
+    ) -> Option<View> {
+        'again: loop {
+            let slots = self.tuples.slots();
+            let slot = crate::tables::tuple::TupleTable::slot(hash4, slots);
+            trace.event(|| Event::Search(Table::Hash4, slot as usize));
+            let mut walk = self.tuples.walk(&self.shared, slot)?;
+            let mut best = None;
+            loop {
+                let view = match walk.step() {
+                    Step::At(view) => self.shared.whole(view),
+                    Step::Torn => continue 'again,
+                    Step::End => break,
+                };
+                let matched = key.is_tuple(&view, a);
+                trace.event(|| Event::Tuple(view.id(), matched));
+                if matched.is_err() {
+                    continue;
+                }
+                // The first one, unless a later one is bound to the device.
+                if self.profile.has(Rule::TupleIgnoresDevice) || view.device != 0 {
+                    return Some(view);
+                }
+                if best.is_none() {
+                    best = Some(view);
+                }
             }
-            // The first one, unless a later one is bound to the device.
-            if self.profile.has(Rule::TupleIgnoresDevice) || s.device != 0 {
-                return Some(index);
-            }
-            if best.is_none() {
-                best = Some(index);
+            // Whoever was moved to a new slot meanwhile was put there before the slot was counted.
+            fence(Ordering::Acquire);
+            if best.is_some() || self.tuples.slots() == slots {
+                return best;
             }
         }
-        best
+    }
+
+    /// A socket's score.
+    #[inline]
+    fn score<K: Key>(
+        &self,
+        key: &K,
+        s: &View,
+        addr: K::Addr,
+        a: &Arrival,
+    ) -> Result<i32, Mismatch> {
+        let cpu = if a.cpu >= 0 { self.shared.cpu(s.index) } else { -1 };
+        key.score(s, addr, a, self.profile, cpu)
     }
 
     /// The highest score of one chain of the second table, the first of equals.
+    #[inline]
     fn scan<K: Key>(
         &self,
         key: &K,
@@ -238,68 +351,77 @@ impl<R: Router> UdpTable<R> {
         a: &Arrival,
         trace: &mut impl Trace,
     ) -> Scan {
-        let mut best = K::FLOOR;
-        let mut result = Scan::Nothing;
-        for index in self.addresses.chain(&self.sockets, hash2) {
-            let s = &self.sockets[index];
-            let score = key.score(s, addr, a, self.profile);
-            trace.event(|| Event::Score(self.sockets.id(index), score));
+        let head = &self.addresses.at(hash2).head;
+        let mut walk = Walk::new(&self.shared.entries, head);
+        let (mut best, mut result) = (K::FLOOR, Scan::Nothing);
+        loop {
+            let s = match walk.step() {
+                Step::At(view) => self.shared.whole(view),
+                Step::End => return result,
+                Step::Torn => {
+                    walk = Walk::new(&self.shared.entries, head);
+                    (best, result) = (K::FLOOR, Scan::Nothing);
+                    continue;
+                }
+            };
+            let score = self.score(key, &s, addr, a);
+            trace.event(|| Event::Score(s.id(), score));
             let Ok(score) = score else { continue };
             if score <= best {
                 continue;
             }
             best = score;
             if s.connected() {
-                result = Scan::Socket { index, by_group: false };
+                result = Scan::Socket { view: s, by_group: false };
                 continue;
             }
-            match self.ask_group(key, addr, index, a, trace) {
-                Choice::Nobody => result = Scan::Socket { index, by_group: false },
-                Choice::Member(m) if self.answers_early(index) => {
-                    return Scan::Socket { index: m, by_group: true };
+            match self.ask_group(key, addr, &s, a, trace) {
+                Choice::Nobody => result = Scan::Socket { view: s, by_group: false },
+                Choice::Member(m) if self.answers_early(&s) => {
+                    return Scan::Socket { view: m, by_group: true };
                 }
-                Choice::Drop if self.answers_early(index) => return Scan::Refused,
+                Choice::Drop if self.answers_early(&s) => return Scan::Refused,
                 Choice::Drop => result = Scan::Refused,
                 Choice::Member(m) => {
-                    result = Scan::Socket { index: m, by_group: true };
-                    if let Ok(score) = key.score(&self.sockets[m], addr, a, self.profile) {
+                    result = Scan::Socket { view: m, by_group: true };
+                    if let Ok(score) = self.score(key, &m, addr, a) {
                         best = best.max(score);
                     }
                 }
             }
         }
-        result
     }
 
-    /// Whether the group of `index` answers without the rest of the chain being read.
-    fn answers_early(&self, index: u32) -> bool {
-        let group = self.sockets[index].group;
+    /// Whether the group of `s` answers without the rest of the chain being read.
+    fn answers_early(&self, s: &View) -> bool {
+        // In the other profile all sockets of a group score alike but for the CPU, and the group has
+        // seen to that: with the first of it asked, the others have nothing to add.
         self.profile.has(Rule::GroupReturnsEarly)
-            && (group == NONE || !self.groups[group].has_conns)
+            && self.group_with(s.index).is_none_or(|g| !g.has_conns())
     }
 
     fn ask_group<K: Key>(
         &self,
         key: &K,
         addr: K::Addr,
-        index: u32,
+        s: &View,
         a: &Arrival,
         trace: &mut impl Trace,
     ) -> Choice {
-        let s = &self.sockets[index];
-        if !s.has(Flags::REUSEPORT) || s.group == NONE {
+        if !s.has(Flags::REUSEPORT) {
             return Choice::Nobody;
         }
+        let Some(group) = self.group_with(s.index) else { return Choice::Nobody };
         let hash = key.flow(&self.seeds, self.net(a.net), addr);
         let input = a.packet.then_some(|| key.input(a, hash));
-        let choice = self.choose(index, a.cpu, hash, input);
+        let choice = self.choose(s, a.cpu, hash, input);
         trace.event(|| match choice {
             Choice::Drop => Event::GroupDrop,
             Choice::Nobody | Choice::Member(_) => Event::Group {
-                through: self.sockets.id(index),
-                size: self.groups[s.group].members.len(),
+                through: s.id(),
+                size: group.count() as usize,
                 chosen: match choice {
-                    Choice::Member(m) => Some(self.sockets.id(m)),
+                    Choice::Member(m) => Some(m.id()),
                     _ => None,
                 },
             },
@@ -309,12 +431,17 @@ impl<R: Router> UdpTable<R> {
 
     /// The programs of the namespace in order: the last selection counts, and any selection more than
     /// a drop.
-    fn run_programs<K: Key>(&self, key: &K, a: &Arrival, trace: &mut impl Trace) -> ProgramVerdict {
-        let net = self.net(a.net);
-        let hash = key.hash4(&self.seeds, net);
+    fn run_programs<K: Key>(
+        &self,
+        programs: &[std::sync::Arc<dyn LookupProgram>],
+        key: &K,
+        a: &Arrival,
+        trace: &mut impl Trace,
+    ) -> ProgramVerdict {
+        let hash = key.hash4(&self.seeds, self.net(a.net));
         let input = key.input(a, hash);
         let mut verdict = ProgramVerdict::Pass;
-        for program in &net.programs {
+        for program in programs {
             match program.run(&input) {
                 ProgramVerdict::Pass => {}
                 ProgramVerdict::Drop => {
@@ -323,16 +450,16 @@ impl<R: Router> UdpTable<R> {
                     }
                 }
                 ProgramVerdict::Select { socket, expand } => {
-                    let Some(index) = self.sockets.find(socket) else {
+                    let Some(s) = self.shared.view(socket.index).filter(|s| s.id() == socket)
+                    else {
                         continue;
                     };
-                    let s = &self.sockets[index];
                     // An IPv4 datagram may go to a dual-stack socket, an IPv6 one to IPv6 ones only.
                     let six = input.destination.0.is_ipv6();
                     if s.net != a.net || (six && !s.is6()) || (!six && s.has(Flags::V6ONLY)) {
                         continue;
                     }
-                    let member = match self.choose(index, a.cpu, hash, Some(|| input)) {
+                    let member = match self.choose(&s, a.cpu, hash, Some(|| input)) {
                         Choice::Member(m) if expand => Some(m),
                         Choice::Drop if expand => {
                             verdict = ProgramVerdict::Drop;
@@ -341,7 +468,7 @@ impl<R: Router> UdpTable<R> {
                         _ => None,
                     };
                     verdict = ProgramVerdict::Select {
-                        socket: member.map_or(socket, |m| self.sockets.id(m)),
+                        socket: member.map_or(socket, |m| m.id()),
                         expand: member.is_some(),
                     };
                 }
@@ -358,21 +485,32 @@ impl<R: Router> UdpTable<R> {
     fn best_by_port<K: Key>(
         &self,
         key: &K,
+        addr: K::Addr,
         hash1: u32,
         a: &Arrival,
         trace: &mut impl Trace,
-    ) -> Option<u32> {
+    ) -> Option<View> {
         let mut best = (K::FLOOR, None);
-        for index in self.ports.chain(&self.sockets, hash1) {
-            let score = key.score(&self.sockets[index], key.destination(), a, self.profile);
-            trace.event(|| Event::Score(self.sockets.id(index), score));
+        let mut walk = self.ports.walk(&self.shared, hash1);
+        loop {
+            let view = match walk.step() {
+                Seated::At(view) => view,
+                Seated::Gone => continue,
+                Seated::End => return best.1,
+                Seated::Torn => {
+                    walk = self.ports.walk(&self.shared, hash1);
+                    best = (K::FLOOR, None);
+                    continue;
+                }
+            };
+            let score = self.score(key, &view, addr, a);
+            trace.event(|| Event::Score(view.id(), score));
             if let Ok(score) = score
                 && score > best.0
             {
-                best = (score, Some(index));
+                best = (score, Some(view));
             }
         }
-        best.1
     }
 
     /// Early demultiplexing: a connected socket that is found without scoring, or nothing, in which
@@ -382,21 +520,29 @@ impl<R: Router> UdpTable<R> {
     #[must_use]
     pub fn early_demux(&self, datagram: &Datagram) -> Option<Found> {
         let a = self.arrival(datagram)?;
-        let index = match datagram.tuple {
+        let view = match datagram.tuple {
             Tuple::V4 { source, destination } => self.early(&Key4::new(source, destination), &a),
             Tuple::V6 { source, destination } => self.early(&Key6::new(source, destination), &a),
         };
-        let socket = self.sockets.id(index?);
-        Some(Found { socket, via: Via::EarlyDemux, by_group: false })
+        found(&view?, Via::EarlyDemux, false)
     }
 
-    fn early<K: Key>(&self, key: &K, a: &Arrival) -> Option<u32> {
+    fn early<K: Key>(&self, key: &K, a: &Arrival) -> Option<View> {
         let hash2 = key.hash2(self.net(a.net), key.destination());
-        if self.profile.has(Rule::EarlyDemuxFirst) {
-            let first = self.addresses.chain(&self.sockets, hash2).next()?;
-            let s = &self.sockets[first];
-            return (s.connected() && key.is_tuple(s, a).is_ok()).then_some(first);
+        if !self.profile.has(Rule::EarlyDemuxFirst) {
+            return self.by_tuple(key, hash2, a, &mut NoTrace);
         }
-        self.by_tuple(key, hash2, a, &mut NoTrace)
+        let head = &self.addresses.at(hash2).head;
+        loop {
+            match Walk::new(&self.shared.entries, head).step() {
+                Step::At(view) => {
+                    let first = self.shared.whole(view);
+                    let matches = first.connected() && key.is_tuple(&first, a).is_ok();
+                    return matches.then_some(first);
+                }
+                Step::End => return None,
+                Step::Torn => {}
+            }
+        }
     }
 }

@@ -2,14 +2,15 @@
 
 use std::net::Ipv4Addr;
 
-use crate::addr::{ip4, unmap};
+use crate::addr::ip4;
 use crate::datagram::{Arrival, device_matches};
+use crate::entry::View;
 use crate::hash::Seeds;
 use crate::lookup::Key;
 use crate::net::Net;
 use crate::profile::{Profile, Rule};
 use crate::selector::ProgramInput;
-use crate::sockets::{Flags, Socket};
+use crate::sockets::Flags;
 use crate::trace::Mismatch;
 
 /// An IPv4 datagram.
@@ -59,7 +60,14 @@ impl Key for Key4 {
 
     /// IPv4 sockets 2, dual-stack ones 1; peer address, peer port and device 4 each; CPU 1.
     #[inline]
-    fn score(&self, s: &Socket, addr: u32, a: &Arrival, profile: Profile) -> Result<i32, Mismatch> {
+    fn score(
+        &self,
+        s: &View,
+        addr: u32,
+        a: &Arrival,
+        profile: Profile,
+        cpu: i32,
+    ) -> Result<i32, Mismatch> {
         if s.net != a.net {
             return Err(Mismatch::Net);
         }
@@ -69,16 +77,15 @@ impl Key for Key4 {
         if s.has(Flags::V6ONLY) {
             return Err(Mismatch::Family);
         }
-        if s.r4 != addr {
+        if s.r4() != addr {
             return Err(Mismatch::Address);
         }
-        let native6 = s.is6() && s.r6 != 0 && unmap(s.r6).is_none();
-        if native6 && !profile.has(Rule::PlaceholderReachable) {
+        if s.native6() && !profile.has(Rule::PlaceholderReachable) {
             return Err(Mismatch::Family);
         }
         let mut score = if s.is6() { 1 } else { 2 };
-        if s.p4 != 0 {
-            if s.p4 != self.from {
+        if s.p4() != 0 {
+            if s.p4() != self.from {
                 return Err(Mismatch::Peer);
             }
             score += 4;
@@ -95,21 +102,21 @@ impl Key for Key4 {
         if s.device != 0 {
             score += 4;
         }
-        if a.cpu >= 0 && s.incoming_cpu == a.cpu {
+        if a.cpu >= 0 && cpu == a.cpu {
             score += 1;
         }
         Ok(score)
     }
 
     #[inline]
-    fn is_tuple(&self, s: &Socket, a: &Arrival) -> Result<(), Mismatch> {
+    fn is_tuple(&self, s: &View, a: &Arrival) -> Result<(), Mismatch> {
         if s.port != self.dport {
             Err(Mismatch::Port)
         } else if s.peer_port != self.sport {
             Err(Mismatch::PeerPort)
-        } else if s.p4 != self.from {
+        } else if s.p4() != self.from {
             Err(Mismatch::Peer)
-        } else if s.r4 != self.to {
+        } else if s.r4() != self.to {
             Err(Mismatch::Address)
         } else if s.net != a.net {
             Err(Mismatch::Net)

@@ -4,12 +4,12 @@ use std::net::Ipv6Addr;
 
 use crate::addr::ip6;
 use crate::datagram::{Arrival, device_matches};
+use crate::entry::View;
 use crate::hash::Seeds;
 use crate::lookup::Key;
 use crate::net::Net;
 use crate::profile::{Profile, Rule};
 use crate::selector::ProgramInput;
-use crate::sockets::Socket;
 use crate::trace::Mismatch;
 
 /// An IPv6 datagram.
@@ -61,10 +61,11 @@ impl Key for Key6 {
     #[inline]
     fn score(
         &self,
-        s: &Socket,
+        s: &View,
         addr: u128,
         a: &Arrival,
         profile: Profile,
+        cpu: i32,
     ) -> Result<i32, Mismatch> {
         let weight = if profile.has(Rule::V6WeightsEqual) { 1 } else { 4 };
         if s.net != a.net {
@@ -76,7 +77,7 @@ impl Key for Key6 {
         if !s.is6() {
             return Err(Mismatch::Family);
         }
-        if s.r6 != addr {
+        if s.r != addr {
             return Err(Mismatch::Address);
         }
         let mut score = 0;
@@ -86,8 +87,8 @@ impl Key for Key6 {
             }
             score += weight;
         }
-        if s.p6 != 0 {
-            if s.p6 != self.from {
+        if s.p != 0 {
+            if s.p != self.from {
                 return Err(Mismatch::Peer);
             }
             score += weight;
@@ -98,23 +99,23 @@ impl Key for Key6 {
         if s.device != 0 {
             score += weight;
         }
-        if a.cpu >= 0 && s.incoming_cpu == a.cpu {
+        if a.cpu >= 0 && cpu == a.cpu {
             score += 1;
         }
         Ok(score)
     }
 
     #[inline]
-    fn is_tuple(&self, s: &Socket, a: &Arrival) -> Result<(), Mismatch> {
+    fn is_tuple(&self, s: &View, a: &Arrival) -> Result<(), Mismatch> {
         if s.port != self.dport {
             Err(Mismatch::Port)
         } else if s.peer_port != self.sport {
             Err(Mismatch::PeerPort)
         } else if !s.is6() {
             Err(Mismatch::Family)
-        } else if s.p6 != self.from {
+        } else if s.p != self.from {
             Err(Mismatch::Peer)
-        } else if s.r6 != self.to {
+        } else if s.r != self.to {
             Err(Mismatch::Address)
         } else if s.net != a.net {
             Err(Mismatch::Net)

@@ -7,8 +7,10 @@ use crate::errno::Errno;
 use crate::net::NetId;
 use crate::options::SourceChange;
 use crate::route::{DeviceId, Router};
-use crate::sockets::{Membership, Socket, SocketId};
+use crate::sockets::{Flags, Membership, Rare, SocketId};
+use crate::store::Sockets;
 use crate::table::UdpTable;
+use crate::writer::Writer;
 
 /// Longest list of sources of one membership: `net.ipv4.igmp_max_msf` and `net.ipv6.mld_max_msf`.
 const fn max_sources(group: IpAddr) -> usize {
@@ -46,9 +48,9 @@ impl Membership {
     }
 }
 
-/// A socket's membership in `group`, on `device` if one is named.
-fn position(s: &Socket, group: IpAddr, device: DeviceId) -> Option<usize> {
-    let memberships = &s.rare.as_ref()?.memberships;
+/// The place of the membership in `group` on `device`.
+fn position(rare: Option<&Rare>, group: IpAddr, device: DeviceId) -> Option<usize> {
+    let memberships = &rare?.memberships;
     memberships.iter().position(|m| m.group == group && m.device == device)
 }
 
@@ -59,17 +61,14 @@ impl<R: Router> UdpTable<R> {
     ///
     /// `EINVAL` (not a group), `ENOPROTOOPT` (an IPv6 group on an IPv4 socket), `ENODEV`,
     /// `EADDRINUSE` (joined already), `ENOBUFS` (`igmp_max_memberships`).
-    pub fn join(
-        &mut self,
-        id: SocketId,
-        group: IpAddr,
-        device: Option<DeviceId>,
-    ) -> Result<(), Errno> {
-        let (index, device) = self.group_device(id, group, device)?;
-        if position(&self.sockets[index], group, device).is_some() {
+    pub fn join(&self, id: SocketId, group: IpAddr, device: Option<DeviceId>) -> Result<(), Errno> {
+        let mut w = self.write();
+        let (index, device) = w.group_device(id, group, device)?;
+        if position(w.rare(index), group, device).is_some() {
             return Err(Errno::EADDRINUSE);
         }
-        self.add_membership(index, group, device, true, Vec::new())
+        w.add_membership(index, group, device, true, Vec::new())?;
+        w.show_memberships(index)
     }
 
     /// Leaves a group.
@@ -78,15 +77,16 @@ impl<R: Router> UdpTable<R> {
     ///
     /// `EADDRNOTAVAIL` if the socket has not joined it there, else as [`join`](Self::join).
     pub fn leave(
-        &mut self,
+        &self,
         id: SocketId,
         group: IpAddr,
         device: Option<DeviceId>,
     ) -> Result<(), Errno> {
-        let (index, device) = self.group_device(id, group, device)?;
-        let at = position(&self.sockets[index], group, device).ok_or(Errno::EADDRNOTAVAIL)?;
-        self.drop_membership(index, at);
-        Ok(())
+        let mut w = self.write();
+        let (index, device) = w.group_device(id, group, device)?;
+        let at = position(w.rare(index), group, device).ok_or(Errno::EADDRNOTAVAIL)?;
+        w.drop_membership(index, at);
+        w.show_memberships(index)
     }
 
     /// Changes the source filter of a membership; adding a source joins.
@@ -97,26 +97,42 @@ impl<R: Router> UdpTable<R> {
     /// source that is listed already, or is not; `ENOBUFS` for a source beyond the 10th of an IPv4
     /// group, the 64th of an IPv6 one; else as [`join`](Self::join).
     pub fn change_source(
-        &mut self,
+        &self,
         id: SocketId,
         group: IpAddr,
         device: Option<DeviceId>,
         change: SourceChange,
     ) -> Result<(), Errno> {
-        let (index, device) = self.group_device(id, group, device)?;
+        let mut w = self.write();
+        let (index, device) = w.group_device(id, group, device)?;
+        let result = w.change_membership(index, group, device, change);
+        // A call that fails may have changed the mode.
+        w.show_memberships(index)?;
+        result
+    }
+}
+
+impl<R: Router> Writer<'_, R> {
+    fn change_membership(
+        &mut self,
+        index: u32,
+        group: IpAddr,
+        device: DeviceId,
+        change: SourceChange,
+    ) -> Result<(), Errno> {
         let (source, exclude, add) = match change {
             SourceChange::Block(source) => (source, true, true),
             SourceChange::Unblock(source) => (source, true, false),
             SourceChange::Add(source) => (source, false, true),
             SourceChange::Drop(source) => (source, false, false),
         };
-        let Some(at) = position(&self.sockets[index], group, device) else {
+        let Some(at) = position(self.rare(index), group, device) else {
             if !exclude && add {
                 return self.add_membership(index, group, device, false, vec![source]);
             }
             return Err(Errno::EINVAL);
         };
-        let m = &mut self.sockets[index].rare_mut().memberships[at];
+        let m = &mut self.rare_mut(index).memberships[at];
         if m.exclude != exclude {
             // The mode can change as long as no source was ever listed, and does even if what
             // follows fails.
@@ -149,7 +165,7 @@ impl<R: Router> UdpTable<R> {
         device: Option<DeviceId>,
     ) -> Result<(u32, DeviceId), Errno> {
         let index = self.index(id)?;
-        let s = &self.sockets[index];
+        let s = self.socket(index);
         if group.is_ipv6() && !s.is6() {
             return Err(Errno::ENOPROTOOPT);
         }
@@ -169,33 +185,47 @@ impl<R: Router> UdpTable<R> {
         exclude: bool,
         sources: Vec<IpAddr>,
     ) -> Result<(), Errno> {
-        let net = self.sockets[index].net;
-        let limit = self.net(net).config.max_memberships;
-        let memberships = &mut self.sockets[index].rare_mut().memberships;
+        let net = self.socket(index).net;
+        let limit = self.net(net).config().max_memberships;
+        let memberships = &mut self.rare_mut(index).memberships;
         let same_family = memberships.iter().filter(|m| m.group.is_ipv4() == group.is_ipv4());
         if same_family.count() >= limit {
             return Err(Errno::ENOBUFS);
         }
         let listed = !sources.is_empty();
         memberships.push(Membership { group, device, exclude, sources, listed });
-        self.joined.add(net, group, device, index);
+        self.state.joined.add(net, group, device, index);
         Ok(())
     }
 
     fn drop_membership(&mut self, index: u32, at: usize) {
-        let net = self.sockets[index].net;
-        let m = self.sockets[index].rare_mut().memberships.remove(at);
-        self.joined.remove(net, m.group, m.device, index);
+        let net = self.socket(index).net;
+        let m = self.rare_mut(index).memberships.remove(at);
+        self.state.joined.remove(net, m.group, m.device, index);
+    }
+
+    /// Lets look-ups see a socket's memberships.
+    fn show_memberships(&mut self, index: u32) -> Result<(), Errno> {
+        let table = self.table;
+        let memberships = self.rare(index).map_or(&[][..], |r| &r.memberships);
+        table.shared.set_filter(Sockets::id(&table.shared, index), memberships);
+        let any = !memberships.is_empty();
+        self.edit(index, |w| {
+            w.socket_mut(index).flags.set(Flags::MEMBER, any);
+            Ok(())
+        })
     }
 
     /// Leaves every group, as a close does.
     pub(crate) fn leave_all(&mut self, index: u32) {
-        let net = self.sockets[index].net;
-        let Some(rare) = &mut self.sockets[index].rare else {
+        if self.rare(index).is_none_or(|r| r.memberships.is_empty()) {
             return;
-        };
-        for m in std::mem::take(&mut rare.memberships) {
-            self.joined.remove(net, m.group, m.device, index);
+        }
+        let table = self.table;
+        let net = self.socket(index).net;
+        table.shared.set_filter(Sockets::id(&table.shared, index), &[]);
+        for m in std::mem::take(&mut self.rare_mut(index).memberships) {
+            self.state.joined.remove(net, m.group, m.device, index);
         }
     }
 
@@ -212,11 +242,11 @@ impl<R: Router> UdpTable<R> {
             || group == IpAddr::V6(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1))
             || group == IpAddr::V6(Ipv6Addr::new(0xff01, 0, 0, 0, 0, 0, 0, 1));
         all_hosts
-            || self.joined.by_group.get(&(net, group, device)).is_some_and(|sockets| {
+            || self.state.joined.by_group.get(&(net, group, device)).is_some_and(|sockets| {
                 sockets.iter().any(|&i| {
-                    let s = &self.sockets[i];
-                    let membership = position(s, group, device)
-                        .and_then(|at| s.rare.as_ref().map(|r| &r.memberships[at]));
+                    let rare = self.rare(i);
+                    let membership = position(rare, group, device)
+                        .and_then(|at| rare.map(|r| &r.memberships[at]));
                     membership.is_some_and(|m| m.allows(source))
                 })
             })

@@ -3,6 +3,7 @@
 use crate::addr::unmap;
 use crate::datagram::{Datagram, Tuple};
 use crate::devices::DeviceRoutes;
+use crate::entry::View;
 use crate::hash::Seeds;
 use crate::lookup::{Found, Via};
 use crate::multicast::LONG_CHAIN;
@@ -57,17 +58,24 @@ impl<R: Router> UdpTable<R> {
     /// Tells a socket that it got a datagram, on the datagram's CPU. In
     /// [`Profile::Linux`](crate::Profile::Linux) this is what writes over `SO_INCOMING_CPU` of sockets
     /// with a peer, of the datagram's family.
-    pub fn note_received(&mut self, id: SocketId, datagram: &Datagram) {
-        let (Some(index), Some(cpu)) = (self.sockets.find(id), datagram.cpu) else {
+    pub fn note_received(&self, id: SocketId, datagram: &Datagram) {
+        if !self.profile.has(Rule::CpuOverwritten) {
+            return;
+        }
+        let view = self.shared.view(id.index).filter(|view| view.id() == id);
+        let (Some(view), Some(cpu)) = (view, datagram.cpu.map(i32::from)) else {
             return;
         };
-        let s = &self.sockets[index];
         let peer = match datagram.tuple {
-            Tuple::V4 { .. } => s.p4 != 0,
-            Tuple::V6 { .. } => s.p6 != 0,
+            Tuple::V4 { .. } => view.p4() != 0,
+            Tuple::V6 { .. } => view.p != 0,
         };
-        if peer && self.profile.has(Rule::CpuOverwritten) {
-            self.set_incoming_cpu(index, i32::from(cpu));
+        // Nearly always it is the CPU of the datagram before, and there is nothing to write.
+        if peer && self.shared.cpu(id.index) != cpu {
+            let mut w = self.write();
+            if let Ok(index) = w.index(id) {
+                w.set_incoming_cpu(index, cpu);
+            }
         }
     }
 }
@@ -90,8 +98,9 @@ impl UdpTable<DeviceRoutes> {
             AddressKind::Broadcast if unspecified => Delivery::Dropped(DropReason::NotLocal),
             AddressKind::Broadcast => self.copies(&datagram),
             AddressKind::Multicast => {
-                let listens =
-                    datagram.device.is_some_and(|d| self.host_listens(datagram.net, to, d, source));
+                let listens = datagram
+                    .device
+                    .is_some_and(|d| self.write().host_listens(datagram.net, to, d, source));
                 if listens {
                     self.early_multicast(&datagram).unwrap_or_else(|| self.copies(&datagram))
                 } else {
@@ -130,9 +139,7 @@ impl UdpTable<DeviceRoutes> {
         let mut wanted = Vec::new();
         self.deliver(datagram, &mut wanted);
         let &[only] = wanted.as_slice() else { return None };
-        if self.sockets[only.index].connected() {
-            return None;
-        }
+        let view = self.shared.view(only.index).filter(|view| !view.connected())?;
         let hash = self.seeds.tuple4(net, to.to_bits(), port, from.to_bits(), sport);
         let input = || ProgramInput {
             net: datagram.net,
@@ -142,11 +149,11 @@ impl UdpTable<DeviceRoutes> {
             hash,
         };
         let cpu = datagram.cpu.map_or(-1, i32::from);
-        match self.choose(only.index, cpu, hash, Some(input)) {
+        match self.choose(&view, cpu, hash, Some(input)) {
             Choice::Nobody => None,
             Choice::Drop => Some(Delivery::Dropped(DropReason::NoListener)),
             Choice::Member(member) => {
-                let socket = self.sockets.id(member);
+                let socket = member.id();
                 Some(Delivery::Unicast(Found { socket, via: Via::EarlyDemux, by_group: true }))
             }
         }
@@ -178,10 +185,10 @@ impl UdpTable<DeviceRoutes> {
                 _ => Delivery::PortUnreachable,
             };
         };
-        let s = &self.sockets[found.socket.index];
+        let takes = |s: View| s.has(Flags::NO_CHECK6);
         let v6 = matches!(datagram.tuple, Tuple::V6 { destination: (to, _), .. }
             if unmap(to.to_bits()).is_none());
-        if v6 && !datagram.checksum && !s.has(Flags::NO_CHECK6) {
+        if v6 && !datagram.checksum && !self.shared.view(found.socket.index).is_some_and(takes) {
             return Delivery::Dropped(DropReason::ZeroChecksum);
         }
         Delivery::Unicast(found)

@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use crate::addr::is_multicast4;
 use crate::net::NetId;
 use crate::options::Family;
 use crate::route::DeviceId;
@@ -25,20 +24,6 @@ impl SocketId {
 /// End of a list.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// How many lists a socket can stand in.
-pub(crate) const LISTS: usize = if cfg!(feature = "hash4") { 3 } else { 2 };
-
-/// Neighbours in one chain, as indices into the slab.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Link {
-    pub(crate) prev: u32,
-    pub(crate) next: u32,
-}
-
-impl Link {
-    pub(crate) const OUT: Self = Self { prev: NONE, next: NONE };
-}
-
 /// The booleans of a socket in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Flags(u32);
@@ -49,41 +34,69 @@ macro_rules! flags {
     };
 }
 
+// The lower sixteen are what look-ups read.
 flags! {
-    IN_USE = 0,
-    FAMILY6 = 1,
-    CONNECTED = 2,
-    HASHED = 3,
-    V6ONLY = 4,
-    REUSE = 5,
-    REUSEPORT = 6,
-    ADDR_LOCK = 7,
-    PORT_LOCK = 8,
+    FAMILY6 = 0,
+    CONNECTED = 1,
+    V6ONLY = 2,
+    REUSEPORT = 3,
+    MC_ALL4 = 4,
+    MC_ALL6 = 5,
+    RECVERR4 = 6,
+    RECVERR6 = 7,
+    NO_CHECK6 = 8,
+    PMTU_DONT4 = 9,
+    PMTU_DONT6 = 10,
+    // The IPv4 halves of R and P do not follow from the IPv6 ones.
+    ODD4 = 11,
+    // There are memberships in multicast groups.
+    MEMBER = 12,
+    // To be appended to its port's chain.
+    PORT_BACK = 14,
+    IN_USE = 16,
+    HASHED = 17,
+    REUSE = 18,
+    ADDR_LOCK = 19,
+    PORT_LOCK = 20,
     // The port was chosen by bind, whether or not the caller named it.
-    PORT_BY_BIND = 9,
-    BROADCAST = 10,
-    FREEBIND = 11,
-    TRANSPARENT = 12,
-    NO_PORT = 13,
-    MC_ALL4 = 14,
-    MC_ALL6 = 15,
-    RECVERR4 = 16,
-    RECVERR6 = 17,
-    IN_HASH2 = 18,
-    PRIVILEGED = 20,
-    NO_CHECK6 = 21,
-    PMTU_DONT4 = 22,
-    PMTU_DONT6 = 23,
+    PORT_BY_BIND = 21,
+    BROADCAST = 22,
+    FREEBIND = 23,
+    TRANSPARENT = 24,
+    NO_PORT = 25,
+    IN_HASH2 = 26,
+    PRIVILEGED = 28,
     // Made by connect_from beside sockets that bind would not have allowed.
-    BY_TUPLE = 24,
+    BY_TUPLE = 29,
+    // To be put at the head of its chain of the second table, though it stands in it already.
+    TO_FRONT = 30,
+    // To be appended to its chain of the second table.
+    TO_BACK = 31,
 }
 
 #[cfg(feature = "hash4")]
 flags! {
-    IN_HASH4 = 19,
+    IN_HASH4 = 27,
 }
 
 impl Flags {
+    pub(crate) const fn from_bits(bits: u16) -> Self {
+        Self(bits as u32)
+    }
+
+    /// Those that look-ups read.
+    pub(crate) const fn bits16(self) -> u16 {
+        self.0 as u16
+    }
+
+    pub(crate) const fn bits(self) -> u32 {
+        self.0
+    }
+
+    pub(crate) const fn from_all_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
     #[inline]
     pub(crate) const fn has(self, flag: Self) -> bool {
         self.0 & flag.0 != 0
@@ -120,13 +133,15 @@ pub(crate) struct Rare {
     pub(crate) multicast_source4: u32,
     pub(crate) multicast_if6: u32,
     pub(crate) unicast_if: u32,
+    /// S of both families where it differs from R.
+    pub(crate) source: Option<(u32, u128)>,
 }
 
-/// A socket. Addresses are numbers in host order; "any" is 0.
+/// A socket, unpacked for its writer. Addresses are numbers in host order; "any" is 0.
 ///
 /// `r` is the address received on, `s` the one sent from, `p` the peer's; each for both families,
 /// because a dual-stack socket takes part in both kinds of look-up.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Socket {
     pub(crate) r6: u128,
     pub(crate) p6: u128,
@@ -137,12 +152,6 @@ pub(crate) struct Socket {
     pub(crate) flags: Flags,
     /// Index of the device the socket is bound to; 0 for none.
     pub(crate) device: u32,
-    /// -1 for none.
-    pub(crate) incoming_cpu: i32,
-    /// Index of the reuseport group, or [`NONE`].
-    pub(crate) group: u32,
-    /// Place among the group's members.
-    pub(crate) group_pos: u32,
     pub(crate) uid: u32,
     pub(crate) generation: u32,
     /// Hash of port and address under which the socket stands in the second table.
@@ -150,11 +159,9 @@ pub(crate) struct Socket {
     /// Hash of the 4-tuple under which the socket stands in the third table.
     #[cfg(feature = "hash4")]
     pub(crate) hash4: u32,
-    pub(crate) links: [Link; LISTS],
     pub(crate) net: NetId,
     pub(crate) port: u16,
     pub(crate) peer_port: u16,
-    pub(crate) rare: Option<Box<Rare>>,
 }
 
 impl Socket {
@@ -174,19 +181,14 @@ impl Socket {
             s4: 0,
             flags,
             device: 0,
-            incoming_cpu: -1,
-            group: NONE,
-            group_pos: 0,
             uid: 0,
             generation: 0,
             hash2: 0,
             #[cfg(feature = "hash4")]
             hash4: 0,
-            links: [Link::OUT; LISTS],
             net,
             port: 0,
             peer_port: 0,
-            rare: None,
         }
     }
 
@@ -210,29 +212,23 @@ impl Socket {
         self.flags.has(Flags::HASHED)
     }
 
-    #[cfg(feature = "hash4")]
+    #[inline]
+    pub(crate) const fn in_hash2(&self) -> bool {
+        self.flags.has(Flags::IN_HASH2)
+    }
+
     #[inline]
     pub(crate) const fn in_hash4(&self) -> bool {
-        self.flags.has(Flags::IN_HASH4)
+        #[cfg(feature = "hash4")]
+        return self.flags.has(Flags::IN_HASH4);
+        #[cfg(not(feature = "hash4"))]
+        return false;
     }
 
     /// Whether R is the family's any. `::ffff:0.0.0.0` is not.
     #[inline]
     pub(crate) const fn any(&self) -> bool {
         if self.is6() { self.r6 == 0 } else { self.r4 == 0 }
-    }
-
-    pub(crate) fn rare_mut(&mut self) -> &mut Rare {
-        self.rare.get_or_insert_with(Box::default)
-    }
-
-    /// Whether the kernel would send from this socket to a v4 group by another device.
-    pub(crate) fn out_device4(&self, destination: u32) -> u32 {
-        if self.device != 0 {
-            return self.device;
-        }
-        let Some(rare) = &self.rare else { return 0 };
-        if is_multicast4(destination) { rare.multicast_if4 } else { rare.unicast_if }
     }
 
     /// `getsockname`.
@@ -252,100 +248,5 @@ impl Socket {
         }
         let addr = if self.is6() { crate::addr::ip6(self.p6) } else { crate::addr::ip4(self.p4) };
         Some((addr, self.peer_port))
-    }
-}
-
-/// All sockets of a table.
-#[derive(Debug, Default)]
-pub(crate) struct Sockets {
-    entries: Vec<Socket>,
-    free: Vec<u32>,
-}
-
-impl Sockets {
-    /// Puts a socket in; `None` if there are 2^32 - 1 already.
-    pub(crate) fn insert(&mut self, mut socket: Socket) -> Option<SocketId> {
-        if let Some(index) = self.free.pop() {
-            let place = &mut self.entries[index as usize];
-            let generation = place.generation.wrapping_add(1);
-            socket.generation = generation;
-            *place = socket;
-            return Some(SocketId { index, generation });
-        }
-        let index = u32::try_from(self.entries.len()).ok().filter(|&i| i != NONE)?;
-        self.entries.push(socket);
-        Some(SocketId { index, generation: 0 })
-    }
-
-    pub(crate) fn remove(&mut self, index: u32) {
-        let place = &mut self.entries[index as usize];
-        place.flags.set(Flags::IN_USE, false);
-        place.rare = None;
-        self.free.push(index);
-    }
-
-    /// The index of a live socket.
-    pub(crate) fn find(&self, id: SocketId) -> Option<u32> {
-        let s = self.entries.get(id.index as usize)?;
-        (s.generation == id.generation && s.has(Flags::IN_USE)).then_some(id.index)
-    }
-
-    pub(crate) fn id(&self, index: u32) -> SocketId {
-        SocketId { index, generation: self[index].generation }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len() - self.free.len()
-    }
-
-    pub(crate) fn live(&self) -> impl Iterator<Item = u32> {
-        self.entries.iter().enumerate().filter(|(_, s)| s.has(Flags::IN_USE)).map(|(i, _)| i as u32)
-    }
-
-    /// Bytes held, memberships not counted.
-    pub(crate) fn bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<Socket>() + self.free.capacity() * size_of::<u32>()
-    }
-}
-
-impl std::ops::Index<u32> for Sockets {
-    type Output = Socket;
-
-    #[inline]
-    fn index(&self, index: u32) -> &Socket {
-        &self.entries[index as usize]
-    }
-}
-
-impl std::ops::IndexMut<u32> for Sockets {
-    #[inline]
-    fn index_mut(&mut self, index: u32) -> &mut Socket {
-        &mut self.entries[index as usize]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_closed_id_stays_closed() {
-        let mut sockets = Sockets::default();
-        let a = sockets.insert(Socket::new(Family::V4, NetId::FIRST)).unwrap();
-        sockets.remove(a.index);
-        assert_eq!(sockets.find(a), None);
-        let b = sockets.insert(Socket::new(Family::V4, NetId::FIRST)).unwrap();
-        assert_eq!(b.index, a.index);
-        assert_eq!(sockets.find(a), None);
-        assert_eq!(sockets.find(b), Some(b.index));
-        assert_eq!(sockets.len(), 1);
-    }
-
-    /// The third table costs a link and a hash in each socket, and without it both are gone.
-    #[test]
-    fn size_of_a_socket() {
-        let expected = if cfg!(feature = "hash4") { 144 } else { 128 };
-        assert_eq!(size_of::<Socket>(), expected);
-        assert_eq!(LISTS, if cfg!(feature = "hash4") { 3 } else { 2 });
     }
 }

@@ -2,22 +2,24 @@
 
 use fourtuple_hash::{Key, SipHash24};
 
-use crate::claims::{Claim, Claims};
+use std::sync::{Arc, Mutex};
+
 use crate::devices::DeviceRoutes;
 use crate::errno::Errno;
 use crate::groups::Groups;
 use crate::hash::Seeds;
-use crate::memberships::Joined;
-use crate::net::{Net, NetConfig, NetId};
+use crate::net::{Net, NetConfig, NetId, Nets};
 use crate::options::{Family, SetOption, SocketOptions};
 use crate::profile::Profile;
 use crate::route::{DeviceId, Router, index_of};
 use crate::selector::LookupProgram;
-use crate::sockets::{Flags, NONE, Socket, SocketId, Sockets};
+use crate::sockets::{Flags, Socket, SocketId};
+use crate::store::{Shared, Sockets};
 use crate::tables::address::AddressTable;
 use crate::tables::port::PortTable;
 #[cfg(feature = "hash4")]
 use crate::tables::tuple::TupleTable;
+use crate::writer::{State, Writer};
 
 /// What a table is made with.
 #[derive(Debug, Clone)]
@@ -49,23 +51,24 @@ impl Default for Config {
 
 /// All UDP sockets of one or several network namespaces, and the three tables over them.
 ///
-/// Operations that change sockets take `&mut self` and report the kernel's errors; look-ups take
-/// `&self` and have no side effects.
+/// Everything works through `&self`. Operations that change sockets take turns and report the kernel's
+/// errors. Look-ups take no lock, allocate nothing and wait for nobody: one that runs while its socket
+/// connects, reconnects or disconnects finds it at its old place or at the new one.
+///
+/// The router is asked by the operation whose turn it is, and so must not call the table.
 #[derive(Debug)]
 pub struct UdpTable<R = DeviceRoutes> {
     pub(crate) profile: Profile,
     pub(crate) seeds: Seeds,
     secret: Key,
-    draws: u64,
-    pub(crate) nets: Vec<Net>,
-    pub(crate) sockets: Sockets,
+    pub(crate) nets: Nets,
+    pub(crate) shared: Shared,
     pub(crate) ports: PortTable,
     pub(crate) addresses: AddressTable,
     #[cfg(feature = "hash4")]
     pub(crate) tuples: TupleTable,
     pub(crate) groups: Groups,
-    pub(crate) claims: Claims,
-    pub(crate) joined: Joined,
+    pub(crate) state: Mutex<State>,
     pub(crate) router: R,
 }
 
@@ -89,10 +92,13 @@ pub struct SocketInfo {
 pub struct Usage {
     /// Sockets in the slab.
     pub sockets: usize,
-    /// Bytes of the slab.
+    /// Bytes of sockets and their places in chains, with what is allocated ahead. What few sockets
+    /// have (memberships, a port range, ...) is not counted.
     pub socket_bytes: usize,
     /// Bytes of the slots of the three tables.
     pub table_bytes: usize,
+    /// Bytes of reuseport groups.
+    pub group_bytes: usize,
     /// Sockets in the 4-tuple table.
     pub tuples: usize,
 }
@@ -115,26 +121,23 @@ impl<R: Router> UdpTable<R> {
         Self {
             profile: config.profile,
             seeds: Seeds::new(&secret.derive(1 << 33), config.profile),
+            nets: Nets::new(Net::new(config.net.clone(), &secret, 0)),
             secret,
-            draws: 0,
-            nets: vec![Net::new(config.net.clone(), &secret, 0)],
-            sockets: Sockets::default(),
+            shared: Shared::default(),
             ports: PortTable::new(slots),
             addresses: AddressTable::new(slots),
             #[cfg(feature = "hash4")]
-            tuples: TupleTable::new(slots),
+            tuples: TupleTable::new(slots as u32),
             groups: Groups::default(),
-            claims: Claims::default(),
-            joined: Joined::default(),
+            state: Mutex::default(),
             router,
         }
     }
 
-    /// Adds a namespace that shares this table's slots; `None` if there are 65536 already.
-    pub fn add_net(&mut self, config: NetConfig) -> Option<NetId> {
-        let id = u16::try_from(self.nets.len()).ok()?;
-        self.nets.push(Net::new(config, &self.secret, id));
-        Some(NetId(id))
+    /// Adds a namespace that shares this table's slots; `None` if there are 65533 already.
+    pub fn add_net(&self, config: NetConfig) -> Option<NetId> {
+        let _writer = self.write();
+        self.nets.add(|id| Net::new(config, &self.secret, id))
     }
 
     /// The profile.
@@ -156,29 +159,42 @@ impl<R: Router> UdpTable<R> {
 
     /// A namespace's settings; `None` if there is no such namespace.
     #[must_use]
-    pub fn net_config(&self, net: NetId) -> Option<&NetConfig> {
-        self.nets.get(usize::from(net.0)).map(|n| &n.config)
+    pub fn net_config(&self, net: NetId) -> Option<Arc<NetConfig>> {
+        self.nets.get(net).map(Net::config)
     }
 
-    /// A namespace's settings, to change them.
-    pub fn net_config_mut(&mut self, net: NetId) -> Option<&mut NetConfig> {
-        self.nets.get_mut(usize::from(net.0)).map(|n| &mut n.config)
+    /// Changes a namespace's settings; `None` if there is no such namespace.
+    pub fn change_net_config<T>(
+        &self,
+        net: NetId,
+        change: impl FnOnce(&mut NetConfig) -> T,
+    ) -> Option<T> {
+        let _writer = self.write();
+        let net = self.nets.get(net)?;
+        let mut config = (*net.config()).clone();
+        let result = change(&mut config);
+        net.set_config(config);
+        Some(result)
     }
 
     /// Attaches a look-up program to a namespace, after those that are there. `false`: no such
     /// namespace.
-    pub fn attach_program(&mut self, net: NetId, program: impl LookupProgram + 'static) -> bool {
-        let Some(net) = self.nets.get_mut(usize::from(net.0)) else {
+    pub fn attach_program(&self, net: NetId, program: impl LookupProgram + 'static) -> bool {
+        let _writer = self.write();
+        let Some(net) = self.nets.get(net) else {
             return false;
         };
-        net.programs.push(std::sync::Arc::new(program));
+        let mut programs = net.programs().map_or_else(Vec::new, |p| (*p).clone());
+        programs.push(Arc::new(program));
+        net.set_programs(programs);
         true
     }
 
     /// Detaches all look-up programs of a namespace.
-    pub fn detach_programs(&mut self, net: NetId) {
-        if let Some(net) = self.nets.get_mut(usize::from(net.0)) {
-            net.programs.clear();
+    pub fn detach_programs(&self, net: NetId) {
+        let _writer = self.write();
+        if let Some(net) = self.nets.get(net) {
+            net.set_programs(Vec::new());
         }
     }
 
@@ -188,11 +204,97 @@ impl<R: Router> UdpTable<R> {
     ///
     /// `ENODEV` for a device that is not there, `EINVAL` for a namespace that is not, `ENOMEM` at
     /// 2^32 - 1 sockets.
-    pub fn create(&mut self, options: &SocketOptions) -> Result<SocketId, Errno> {
-        if self.net_config(options.net).is_none() {
+    pub fn create(&self, options: &SocketOptions) -> Result<SocketId, Errno> {
+        self.write().create(options)
+    }
+
+    /// Closes a socket: it leaves every table, group and multicast group at once.
+    ///
+    /// # Errors
+    ///
+    /// `EBADF` for a socket that is closed.
+    pub fn close(&self, id: SocketId) -> Result<(), Errno> {
+        self.write().close(id)
+    }
+
+    /// What a socket is bound and connected to.
+    ///
+    /// # Errors
+    ///
+    /// `EBADF` for a socket that is closed.
+    pub fn info(&self, id: SocketId) -> Result<SocketInfo, Errno> {
+        let w = self.write();
+        let s = w.socket(w.index(id)?);
+        Ok(SocketInfo {
+            local: s.local(),
+            peer: s.peer(),
+            device: DeviceId::new(s.device),
+            connected: s.connected(),
+            bound: s.hashed(),
+        })
+    }
+
+    /// The members of the reuseport group a socket is in, in the group's order; empty if in none.
+    #[must_use]
+    pub fn group_of(&self, id: SocketId) -> Vec<SocketId> {
+        let w = self.write();
+        w.index(id).map_or_else(|_| Vec::new(), |index| self.members(index))
+    }
+
+    /// All open sockets, in no particular order.
+    pub fn sockets(&self) -> impl Iterator<Item = SocketId> {
+        let w = self.write();
+        let all: Vec<_> = w.state.sockets.live().map(|i| Sockets::id(&self.shared, i)).collect();
+        all.into_iter()
+    }
+
+    /// How much memory the parts hold.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        #[cfg(feature = "hash4")]
+        let (tuple_bytes, tuples) = (self.tuples.bytes(), self.tuples.len());
+        #[cfg(not(feature = "hash4"))]
+        let (tuple_bytes, tuples) = (0, 0);
+        let w = self.write();
+        Usage {
+            sockets: w.state.sockets.len(),
+            socket_bytes: self.shared.bytes() + w.state.sockets.bytes(),
+            table_bytes: self.ports.bytes() + self.addresses.bytes() + tuple_bytes,
+            group_bytes: self.groups.bytes(),
+            tuples,
+        }
+    }
+
+    /// Sets an option.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's: `EINVAL` for `IPV6_V6ONLY` on a socket with a port, for a port range upside down
+    /// and for an outgoing device other than the bound one, `ENOPROTOOPT` for an IPv6 option on an IPv4
+    /// socket, `ENODEV` for a device that is not there, `EPERM` for what needs privilege; in
+    /// [`Profile::Strict`] `EADDRINUSE` for a device change that would make two sockets overlap.
+    pub fn set(&self, id: SocketId, option: SetOption) -> Result<(), Errno> {
+        let mut w = self.write();
+        let index = w.index(id)?;
+        w.set(index, &option)
+    }
+}
+
+impl<R> UdpTable<R> {
+    /// The namespace of a socket or an arrival, which exists.
+    #[inline]
+    pub(crate) fn net(&self, id: NetId) -> &Net {
+        self.nets.known(id)
+    }
+}
+
+impl<R: Router> Writer<'_, R> {
+    pub(crate) fn create(&mut self, options: &SocketOptions) -> Result<SocketId, Errno> {
+        let table = self.table;
+        if table.nets.get(options.net).is_none() {
             return Err(Errno::EINVAL);
         }
-        if options.device.is_some_and(|d| !self.router.has_device(options.net, d)) {
+        if options.device.is_some_and(|d| !table.router.has_device(options.net, d)) {
             return Err(Errno::ENODEV);
         }
         let six = options.family == Family::V6;
@@ -209,90 +311,51 @@ impl<R: Router> UdpTable<R> {
         ] {
             socket.flags.set(flag, on);
         }
-        self.sockets.insert(socket).ok_or(Errno::ENOMEM)
+        self.state.sockets.insert(&table.shared, socket).ok_or(Errno::ENOMEM)
     }
 
-    /// Closes a socket: it leaves every table, group and multicast group at once.
-    ///
-    /// # Errors
-    ///
-    /// `EBADF` for a socket that is closed.
-    pub fn close(&mut self, id: SocketId) -> Result<(), Errno> {
+    pub(crate) fn close(&mut self, id: SocketId) -> Result<(), Errno> {
         let index = self.index(id)?;
         self.leave_all(index);
-        self.edit(index, |table| table.unhash(index));
+        self.edit(index, |w| {
+            w.unhash(index);
+            Ok(())
+        })?;
         self.leave_group(index);
-        self.sockets.remove(index);
+        let table = self.table;
+        self.state.sockets.remove(&table.shared, index);
         Ok(())
     }
 
-    /// What a socket is bound and connected to.
-    ///
-    /// # Errors
-    ///
-    /// `EBADF` for a socket that is closed.
-    pub fn info(&self, id: SocketId) -> Result<SocketInfo, Errno> {
-        let s = &self.sockets[self.index(id)?];
-        Ok(SocketInfo {
-            local: s.local(),
-            peer: s.peer(),
-            device: DeviceId::new(s.device),
-            connected: s.connected(),
-            bound: s.hashed(),
-        })
-    }
-
-    /// The members of the reuseport group a socket is in, in the group's order; empty if in none.
-    #[must_use]
-    pub fn group_of(&self, id: SocketId) -> &[SocketId] {
-        let group = self.sockets.find(id).map(|i| self.sockets[i].group);
-        group.filter(|&g| g != NONE).map_or(&[], |g| self.groups[g].members.as_slice())
-    }
-
-    /// All open sockets, in no particular order.
-    pub fn sockets(&self) -> impl Iterator<Item = SocketId> {
-        self.sockets.live().map(|i| self.sockets.id(i))
-    }
-
-    /// How much memory the parts hold.
-    #[must_use]
-    pub fn usage(&self) -> Usage {
-        #[cfg(feature = "hash4")]
-        let (tuple_bytes, tuples) = (self.tuples.bytes(), self.tuples.len());
-        #[cfg(not(feature = "hash4"))]
-        let (tuple_bytes, tuples) = (0, 0);
-        Usage {
-            sockets: self.sockets.len(),
-            socket_bytes: self.sockets.bytes(),
-            table_bytes: self.ports.bytes() + self.addresses.bytes() + tuple_bytes,
-            tuples,
-        }
-    }
-
-    /// Sets an option.
-    ///
-    /// # Errors
-    ///
-    /// The kernel's: `EINVAL` for `IPV6_V6ONLY` on a socket with a port and for a port range upside
-    /// down, `ENOPROTOOPT` for an IPv6 option on an IPv4 socket, `ENODEV` for a device that is not
-    /// there, `EPERM` for what needs privilege; in [`Profile::Strict`] `EADDRINUSE` for a device
-    /// change that would make two sockets overlap.
-    pub fn set(&mut self, id: SocketId, option: SetOption) -> Result<(), Errno> {
-        let index = self.index(id)?;
-        self.check_option(index, &option)?;
-        match option {
+    fn set(&mut self, index: u32, option: &SetOption) -> Result<(), Errno> {
+        self.check_option(index, option)?;
+        match *option {
             SetOption::Device(device) => return self.set_device(index, index_of(device)),
             SetOption::IncomingCpu(cpu) => {
                 self.set_incoming_cpu(index, cpu.map_or(-1, i32::from));
-                return Ok(());
             }
-            option => self.edit(index, |table| apply(&mut table.sockets[index], &option)),
+            SetOption::LocalPortRange(low, high) => self.rare_mut(index).port_range = (low, high),
+            SetOption::MulticastIf4(device, source) => {
+                let rare = self.rare_mut(index);
+                rare.multicast_if4 = index_of(device);
+                rare.multicast_source4 = source.to_bits();
+            }
+            SetOption::MulticastIf6(device) => {
+                self.rare_mut(index).multicast_if6 = index_of(device);
+            }
+            SetOption::UnicastIf(device) => self.rare_mut(index).unicast_if = index_of(device),
+            _ => {
+                return self.edit(index, |w| {
+                    apply(w.socket_mut(index), option);
+                    Ok(())
+                });
+            }
         }
         Ok(())
     }
 
     fn check_option(&self, index: u32, option: &SetOption) -> Result<(), Errno> {
-        let s = &self.sockets[index];
+        let s = self.socket(index);
         let only6 = matches!(
             option,
             SetOption::V6Only(_)
@@ -328,44 +391,15 @@ impl<R: Router> UdpTable<R> {
         }
     }
 
-    pub(crate) fn index(&self, id: SocketId) -> Result<u32, Errno> {
-        self.sockets.find(id).ok_or(Errno::EBADF)
-    }
-
-    #[inline]
-    pub(crate) fn net(&self, id: NetId) -> &Net {
-        &self.nets[usize::from(id.0)]
-    }
-
     /// A random number; predictable only to those who know the key.
     pub(crate) fn random(&mut self) -> u32 {
-        self.draws += 1;
-        SipHash24::u64x2(&self.secret, u64::from_le_bytes(*b"udp draw"), self.draws) as u32
-    }
-
-    /// Changes a socket, and what it claims of its port with it.
-    pub(crate) fn edit<T>(&mut self, index: u32, change: impl FnOnce(&mut Self) -> T) -> T {
-        if self.profile == Profile::Linux {
-            return change(self);
-        }
-        let s = &self.sockets[index];
-        let before = s.hashed().then(|| (s.net, s.port, Claim::of(s)));
-        let result = change(self);
-        let s = &self.sockets[index];
-        let after = s.hashed().then(|| (s.net, s.port, Claim::of(s)));
-        if before != after {
-            if let Some((net, port, claim)) = before {
-                self.claims.remove(net, port, &claim);
-            }
-            if let Some((net, port, claim)) = after {
-                self.claims.add(net, port, claim);
-            }
-        }
-        result
+        self.state.draws += 1;
+        let name = u64::from_le_bytes(*b"udp draw");
+        SipHash24::u64x2(&self.table.secret, name, self.state.draws) as u32
     }
 }
 
-/// Options that are no more than a field.
+/// Options that are no more than a flag.
 fn apply(s: &mut Socket, option: &SetOption) {
     let (flag, on) = match *option {
         SetOption::ReuseAddr(on) => (Flags::REUSE, on),
@@ -382,19 +416,8 @@ fn apply(s: &mut Socket, option: &SetOption) {
         SetOption::NoCheck6Rx(on) => (Flags::NO_CHECK6, on),
         SetOption::PmtuDont4(on) => (Flags::PMTU_DONT4, on),
         SetOption::PmtuDont6(on) => (Flags::PMTU_DONT6, on),
-        SetOption::LocalPortRange(low, high) => return s.rare_mut().port_range = (low, high),
-        SetOption::MulticastIf4(device, source) => {
-            let rare = s.rare_mut();
-            rare.multicast_if4 = index_of(device);
-            rare.multicast_source4 = source.to_bits();
-            return;
-        }
-        SetOption::MulticastIf6(device) => {
-            return s.rare_mut().multicast_if6 = index_of(device);
-        }
-        SetOption::UnicastIf(device) => return s.rare_mut().unicast_if = index_of(device),
-        // These two change more than the socket.
-        SetOption::Device(_) | SetOption::IncomingCpu(_) => return,
+        // The others change more than the socket.
+        _ => return,
     };
     s.flags.set(flag, on);
 }

@@ -418,7 +418,7 @@ impl Model {
         if self.table.info(s.id).unwrap().connected || !s.reuseport {
             return Vec::new();
         }
-        let members = self.table.group_of(s.id).iter().copied();
+        let members = self.table.group_of(s.id).into_iter();
         members.filter(|&m| !self.table.info(m).unwrap().connected).collect()
     }
 

@@ -262,7 +262,7 @@ impl<'a> Run<'a> {
         Ok((table, verdict))
     }
 
-    fn config(&self) -> Option<&fourtuple_udp::NetConfig> {
+    fn config(&self) -> Option<std::sync::Arc<fourtuple_udp::NetConfig>> {
         self.runner.table().net_config(NetId::FIRST)
     }
 

@@ -194,10 +194,10 @@ impl Runner {
         &mut self,
         op: &'static str,
         id: Number,
-        f: impl FnOnce(&mut UdpTable, SocketId) -> Result<(), Errno>,
+        f: impl FnOnce(&UdpTable, SocketId) -> Result<(), Errno>,
     ) -> Result<Outcome, Cause> {
         let socket = self.number(id)?;
-        let result = socket.map_or(Err(Errno::EBADF), |s| f(&mut self.table, s));
+        let result = socket.map_or(Err(Errno::EBADF), |s| f(&self.table, s));
         let mut outcome = Outcome { id: Some(id), ..outcome(op, result) };
         self.tell_ends(&mut outcome, socket);
         Ok(outcome)
@@ -377,10 +377,11 @@ impl Runner {
             Value::Number(n) => n.to_string(),
             Value::Text(text) => text.clone(),
         };
-        let Some(config) = self.table.net_config_mut(NetId::FIRST) else {
-            return Err("no namespace".to_owned());
-        };
-        super::sysctl::apply(config, name, text.trim()).map(|result| outcome("sysctl", result))
+        let applied = self.table.change_net_config(NetId::FIRST, |config| {
+            super::sysctl::apply(config, name, text.trim())
+        });
+        let result = applied.unwrap_or_else(|| Err("no namespace".to_owned()))?;
+        Ok(outcome("sysctl", result))
     }
 
     fn datagram(

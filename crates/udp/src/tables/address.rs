@@ -1,16 +1,23 @@
 //! The second table: by port and local address, with the counter that says whether a look-up in the
 //! third can succeed.
 
-use super::BY_ADDRESS;
-use crate::chain::{Chain, Iter};
-use crate::sockets::Sockets;
+use crate::entry::NIL;
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// A chain, and how many sockets of this slot's (port, address) pairs are in the third table.
-#[derive(Debug, Clone, Copy)]
+/// A chain, and what look-ups want to know beside it.
+#[derive(Debug)]
 pub(crate) struct AddressSlot {
-    chain: Chain,
+    pub(crate) head: AtomicU64,
+    /// How many sockets of this slot's (port, address) pairs are in the third table.
     #[cfg(feature = "hash4")]
-    tuples: u32,
+    tuples: AtomicU32,
+    /// Counts the moves of sockets from or to this slot. A look-up during which it changed may have
+    /// missed a socket at both its places.
+    moves: AtomicU32,
+    /// Sockets in the chain. Read by writers only.
+    count: AtomicU32,
+    /// The chain's last entry. For writers only.
+    tail: AtomicU32,
 }
 
 /// `slots` chains, a power of two.
@@ -22,12 +29,15 @@ pub(crate) struct AddressTable {
 impl AddressTable {
     pub(crate) fn new(slots: usize) -> Self {
         debug_assert!(slots.is_power_of_two());
-        let slot = AddressSlot {
-            chain: Chain::EMPTY,
+        let slot = || AddressSlot {
+            head: AtomicU64::new(NIL),
             #[cfg(feature = "hash4")]
-            tuples: 0,
+            tuples: AtomicU32::new(0),
+            moves: AtomicU32::new(0),
+            count: AtomicU32::new(0),
+            tail: AtomicU32::new(crate::sockets::NONE),
         };
-        Self { slots: vec![slot; slots].into_boxed_slice() }
+        Self { slots: (0..slots).map(|_| slot()).collect() }
     }
 
     #[inline]
@@ -35,47 +45,9 @@ impl AddressTable {
         hash as usize & (self.slots.len() - 1)
     }
 
-    pub(crate) fn count(&self, hash: u32) -> u32 {
-        self.slots[self.slot(hash)].chain.count
-    }
-
-    pub(crate) fn insert(&mut self, sockets: &mut Sockets, hash: u32, index: u32, back: bool) {
-        let slot = self.slot(hash);
-        let chain = &mut self.slots[slot].chain;
-        if back {
-            chain.push_back::<BY_ADDRESS>(sockets, index);
-        } else {
-            chain.push_front::<BY_ADDRESS>(sockets, index);
-        }
-    }
-
-    pub(crate) fn remove(&mut self, sockets: &mut Sockets, hash: u32, index: u32) {
-        let slot = self.slot(hash);
-        self.slots[slot].chain.unlink::<BY_ADDRESS>(sockets, index);
-    }
-
     #[inline]
-    pub(crate) fn chain<'a>(&self, sockets: &'a Sockets, hash: u32) -> Iter<'a, BY_ADDRESS> {
-        self.slots[self.slot(hash)].chain.iter(sockets)
-    }
-
-    /// Sockets in the third table whose port and address fall into this slot.
-    #[cfg(feature = "hash4")]
-    #[inline]
-    pub(crate) fn tuples(&self, hash: u32) -> u32 {
-        self.slots[self.slot(hash)].tuples
-    }
-
-    #[cfg(feature = "hash4")]
-    pub(crate) fn add_tuple(&mut self, hash: u32) {
-        let slot = self.slot(hash);
-        self.slots[slot].tuples += 1;
-    }
-
-    #[cfg(feature = "hash4")]
-    pub(crate) fn drop_tuple(&mut self, hash: u32) {
-        let slot = self.slot(hash);
-        self.slots[slot].tuples -= 1;
+    pub(crate) fn at(&self, hash: u32) -> &AddressSlot {
+        &self.slots[hash as usize & (self.slots.len() - 1)]
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -83,12 +55,73 @@ impl AddressTable {
     }
 }
 
-#[cfg(test)]
+impl AddressSlot {
+    /// Sockets in the third table whose port and address fall into this slot.
+    #[cfg(feature = "hash4")]
+    #[inline]
+    pub(crate) fn tuples(&self) -> u32 {
+        self.tuples.load(Ordering::Acquire)
+    }
+
+    /// Before the look-up that [`moved_since`](Self::moved_since) is asked about.
+    #[inline]
+    pub(crate) fn moves(&self) -> u32 {
+        // Pairs with `moved`: who reads the count of a move finds the socket at its new place.
+        self.moves.load(Ordering::Acquire)
+    }
+
+    /// Whether a socket moved since `moves` was read. If one was missed at its old place because it
+    /// had been taken out, that was read by an acquiring load, and so the count is seen here.
+    #[inline]
+    pub(crate) fn moved_since(&self, moves: u32) -> bool {
+        self.moves.load(Ordering::Relaxed) != moves
+    }
+
+    /// Writer: between a socket's entry into its new place and its leaving the old one.
+    pub(crate) fn moved(&self) {
+        bump(&self.moves, 1);
+    }
+
+    #[cfg(feature = "hash4")]
+    pub(crate) fn add_tuple(&self) {
+        bump(&self.tuples, 1);
+    }
+
+    #[cfg(feature = "hash4")]
+    pub(crate) fn drop_tuple(&self) {
+        bump(&self.tuples, u32::MAX);
+    }
+
+    pub(crate) fn count(&self) -> u32 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Writer: one more in the chain, or one less.
+    pub(crate) fn add_count(&self, n: u32) {
+        bump(&self.count, n);
+    }
+
+    pub(crate) fn tail(&self) -> u32 {
+        self.tail.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_tail(&self, tail: u32) {
+        self.tail.store(tail, Ordering::Relaxed);
+    }
+}
+
+/// Adds to a number that one writer at a time changes.
+fn bump(number: &AtomicU32, n: u32) {
+    number.store(number.load(Ordering::Relaxed).wrapping_add(n), Ordering::Release);
+}
+
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
     #[test]
     fn size_of_a_slot() {
-        assert_eq!(size_of::<AddressSlot>(), if cfg!(feature = "hash4") { 16 } else { 12 });
+        // The counter of the third table's sockets uses what would be padding.
+        assert_eq!(size_of::<AddressSlot>(), 24);
     }
 }

@@ -1,93 +1,106 @@
-//! The third table: by 4-tuple. It grows with the number of connected sockets.
+//! The third table: by 4-tuple. It grows with the number of connected sockets, a slot at a time.
 
-use super::BY_TUPLE;
-use crate::chain::{Chain, Iter};
-use crate::sockets::Sockets;
+use crate::chain::Walk;
+use crate::entry::NIL;
+use crate::segments::Segments;
+use crate::store::Shared;
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// Chains by the low bits of the 4-tuple hash, as many as there are sockets or more.
+/// Chains by the low bits of the 4-tuple hash, twice as many as sockets or more (linear hashing, W.
+/// Litwin, 1980): with every two slots' worth of sockets one slot is split into itself and a new one,
+/// so no operation and no look-up ever waits for more than one chain to be moved.
 #[derive(Debug)]
 pub(crate) struct TupleTable {
-    slots: Box<[Chain]>,
-    len: usize,
+    heads: Segments<AtomicU64>,
+    slots: AtomicU32,
+    len: AtomicU32,
+}
+
+/// The slot of a hash among `slots`.
+#[inline]
+const fn slot_among(hash: u32, slots: u32) -> u32 {
+    // The slots of the doubling that is under way, as far as they are there, else those before it.
+    let wide = hash & (u32::MAX >> (slots - 1).leading_zeros());
+    if wide < slots { wide } else { hash & (u32::MAX >> (slots - 1).leading_zeros() >> 1) }
 }
 
 impl TupleTable {
-    pub(crate) fn new(slots: usize) -> Self {
-        debug_assert!(slots.is_power_of_two());
-        Self { slots: vec![Chain::EMPTY; slots].into_boxed_slice(), len: 0 }
+    /// More than one slot.
+    pub(crate) fn new(slots: u32) -> Self {
+        let heads = Segments::default();
+        for slot in 0..slots {
+            heads.ensure(slot, || AtomicU64::new(NIL));
+        }
+        Self { heads, slots: AtomicU32::new(slots), len: AtomicU32::new(0) }
+    }
+
+    /// How many slots there are. A walk that misses after a change of it starts again.
+    #[inline]
+    pub(crate) fn slots(&self) -> u32 {
+        // Pairs with the store in `grown`: the new slot's chain is whole before it is walked.
+        self.slots.load(Ordering::Acquire)
     }
 
     #[inline]
-    pub(crate) fn slot(&self, hash: u32) -> usize {
-        hash as usize & (self.slots.len() - 1)
+    pub(crate) fn slot(hash: u32, slots: u32) -> u32 {
+        slot_among(hash, slots)
     }
 
-    pub(crate) fn insert(&mut self, sockets: &mut Sockets, hash: u32, index: u32) {
-        if self.len >= self.slots.len() && self.slots.len() < 1 << 31 {
-            self.grow(sockets);
-        }
-        let slot = self.slot(hash);
-        self.slots[slot].push_front::<BY_TUPLE>(sockets, index);
-        self.len += 1;
-    }
-
-    pub(crate) fn remove(&mut self, sockets: &mut Sockets, hash: u32, index: u32) {
-        let slot = self.slot(hash);
-        self.slots[slot].unlink::<BY_TUPLE>(sockets, index);
-        self.len -= 1;
+    /// A slot's head.
+    #[inline]
+    pub(crate) fn head(&self, slot: u32) -> Option<&AtomicU64> {
+        self.heads.get(slot)
     }
 
     #[inline]
-    pub(crate) fn chain<'a>(&self, sockets: &'a Sockets, hash: u32) -> Iter<'a, BY_TUPLE> {
-        self.slots[self.slot(hash)].iter(sockets)
+    pub(crate) fn walk<'a>(&self, shared: &'a Shared, slot: u32) -> Option<Walk<'a>> {
+        Some(Walk::new(&shared.entries, self.heads.get(slot)?))
     }
 
-    /// Doubles the slots. The order among sockets of one hash, which decides who wins, stays.
-    fn grow(&mut self, sockets: &mut Sockets) {
-        let mut bigger = vec![Chain::EMPTY; self.slots.len() * 2].into_boxed_slice();
-        let mask = bigger.len() - 1;
-        for chain in &self.slots {
-            let mut next = chain.head;
-            while next != crate::sockets::NONE {
-                let index = next;
-                next = sockets[index].links[BY_TUPLE].next;
-                let slot = sockets[index].hash4 as usize & mask;
-                bigger[slot].push_back::<BY_TUPLE>(sockets, index);
-            }
+    /// Writer: one socket more, or less.
+    pub(crate) fn add_len(&self, n: i32) {
+        self.len.store(self.len.load(Ordering::Relaxed).wrapping_add_signed(n), Ordering::Relaxed);
+    }
+
+    /// Writer: the slot that is to be split into itself and the next new one, if there are too few.
+    pub(crate) fn to_split(&self) -> Option<(u32, u32)> {
+        let slots = self.slots.load(Ordering::Relaxed);
+        if self.len.load(Ordering::Relaxed) <= slots / 2 || slots >= 1 << 31 {
+            return None;
         }
-        self.slots = bigger;
+        self.heads.ensure(slots, || AtomicU64::new(NIL))?;
+        let low = 1 << (31 - slots.leading_zeros());
+        Some((slots - low, slots))
+    }
+
+    /// Writer: the new slot is filled.
+    pub(crate) fn grown(&self) {
+        self.slots.store(self.slots.load(Ordering::Relaxed) + 1, Ordering::Release);
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.len.load(Ordering::Relaxed) as usize
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&*self.slots)
+        self.heads.bytes()
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::net::NetId;
-    use crate::options::Family;
-    use crate::sockets::Socket;
 
+    /// Splitting moves a hash to the new slot or leaves it where it was.
     #[test]
-    fn growth_keeps_the_order_of_equal_hashes() {
-        let mut sockets = Sockets::default();
-        let mut table = TupleTable::new(4);
-        for i in 0..40u32 {
-            let mut socket = Socket::new(Family::V4, NetId::FIRST);
-            socket.hash4 = i % 10;
-            let id = sockets.insert(socket).unwrap();
-            table.insert(&mut sockets, i % 10, id.index);
-        }
-        assert_eq!((table.len(), table.slots.len()), (40, 64));
-        for hash in 0..10 {
-            let chain: Vec<u32> = table.chain(&sockets, hash).collect();
-            assert_eq!(chain, [hash + 30, hash + 20, hash + 10, hash]);
+    fn a_split_concerns_one_slot() {
+        for slots in 2..200u32 {
+            let low = 1 << (31 - slots.leading_zeros());
+            for hash in (0..4096).chain([u32::MAX, 1 << 31]) {
+                let (before, after) = (slot_among(hash, slots), slot_among(hash, slots + 1));
+                assert!(before < slots);
+                assert!(after == before || (after == slots && before == slots - low));
+            }
         }
     }
 }

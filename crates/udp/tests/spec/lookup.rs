@@ -148,7 +148,7 @@ fn vrf() {
         h.set(s, SetOption::Device(dev(D0)));
         assert_eq!(h.t.lookup(&d).map(|f| f.socket), Some(s), "the slave counts");
         h.set(s, SetOption::Device(None));
-        h.t.net_config_mut(fourtuple_udp::NetId::FIRST).unwrap().udp_l3mdev_accept = true;
+        h.t.change_net_config(fourtuple_udp::NetId::FIRST, |c| c.udp_l3mdev_accept = true).unwrap();
         assert_eq!(h.t.lookup(&d).map(|f| f.socket), Some(s));
     }
 }

@@ -160,7 +160,7 @@ fn groups_need_one_owner() {
         let b = h.bound("10.1.0.1:5000", |o| {
             (o.reuseaddr, o.reuseport, o.uid) = (true, true, 1000);
         });
-        assert_eq!((h.t.group_of(a), h.t.group_of(b)), (&[a][..], &[b][..]));
+        assert_eq!((h.t.group_of(a), h.t.group_of(b)), (vec![a], vec![b]));
         for n in 0..20 {
             assert_eq!(flow(&h, n), Some(b), "the newest");
         }

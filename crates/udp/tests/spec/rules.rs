@@ -311,7 +311,7 @@ fn tuple_ignores_device(h: &mut Host) -> bool {
 }
 
 fn tuple_uses_tcp_setting(h: &mut Host) -> bool {
-    h.t.net_config_mut(fourtuple_udp::NetId::FIRST).unwrap().tcp_l3mdev_accept = true;
+    h.t.change_net_config(fourtuple_udp::NetId::FIRST, |c| c.tcp_l3mdev_accept = true).unwrap();
     let s = h.bound("10.1.0.1:5000", |_| {});
     h.connect(s, "10.1.0.9:9000").unwrap();
     let mut d = datagram("10.1.0.9:9000", "10.1.0.1:5000");
@@ -430,7 +430,7 @@ fn early_demux_disagrees_in_linux() {
     };
     assert_eq!(got(&h, D0), (s2, Via::EarlyDemux));
     assert_eq!(got(&h, 1).0, s1, "not from the loopback device");
-    h.t.net_config_mut(fourtuple_udp::NetId::FIRST).unwrap().udp_early_demux = false;
+    h.t.change_net_config(fourtuple_udp::NetId::FIRST, |c| c.udp_early_demux = false).unwrap();
     assert_eq!(got(&h, D0).0, s1);
 }
 
@@ -461,9 +461,9 @@ fn early_demux_asks_group(h: &mut Host) -> bool {
     };
     let many = getters(h).len() == 3;
     // Not if it is switched off, not with two that want it, not with a long chain.
-    h.t.net_config_mut(fourtuple_udp::NetId::FIRST).unwrap().udp_early_demux = false;
+    h.t.change_net_config(fourtuple_udp::NetId::FIRST, |c| c.udp_early_demux = false).unwrap();
     assert_eq!(getters(h).len(), 1);
-    h.t.net_config_mut(fourtuple_udp::NetId::FIRST).unwrap().udp_early_demux = true;
+    h.t.change_net_config(fourtuple_udp::NetId::FIRST, |c| c.udp_early_demux = true).unwrap();
     h.t.join(members[2], group, dev(D0)).unwrap();
     let both = h.receive(D0, "10.1.0.9:9000", "224.1.1.1:5000");
     assert!(matches!(both, Delivery::Copies(sockets) if sockets.len() == 2));
