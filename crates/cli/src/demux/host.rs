@@ -2,15 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use fourtuple::udp::{
-    AddressKind, Config, DeviceId, Errno, Family, NetId, Profile, Route, RouteQuery, Router,
-    SockAddr, SocketId, SocketOptions, UdpTable,
+    AddressKind, Config, DeviceId, Errno, NetId, Profile, Route, RouteQuery, Router, SocketId,
+    UdpTable,
 };
 
 use super::args::{Ask, HostAddress};
 use super::describe::show;
+use super::place::Placer;
 use crate::ss;
 
 /// Devices and addresses of the host. Every peer can be reached: it was, when its socket connected.
@@ -24,7 +25,7 @@ pub(super) struct HostRouter {
 }
 
 impl HostRouter {
-    fn device(&self, name: &str) -> Option<DeviceId> {
+    pub(super) fn device(&self, name: &str) -> Option<DeviceId> {
         let place = self.devices.iter().position(|d| d == name)?;
         DeviceId::new(u32::try_from(place + 1).ok()?)
     }
@@ -191,9 +192,10 @@ impl Host {
         let groups = self.shared.iter().filter(|s| s.one_owner);
         let grouped: HashSet<usize> = groups.flat_map(|s| s.numbers.iter().copied()).collect();
         let mut misfits = Vec::new();
+        let mut placer = Placer::new(&mut self.table, &self.sockets);
         for number in (1..=self.sockets.len()).rev() {
             let socket = &self.sockets[number - 1];
-            match place(&mut self.table, socket, grouped.contains(&number)) {
+            match placer.place(socket, grouped.contains(&number)) {
                 Ok(id) => {
                     self.numbers.insert(id, number);
                     self.by_port.entry(socket.local.port).or_default().push(number);
@@ -201,6 +203,7 @@ impl Host {
                 Err(errno) => misfits.push(Misfit { line: socket.line, errno }),
             }
         }
+        placer.finish();
         self.by_port.values_mut().for_each(|numbers| numbers.reverse());
         misfits.reverse();
         misfits
@@ -264,49 +267,6 @@ fn shared(sockets: &[ss::Socket]) -> Vec<Shared> {
             Shared { numbers, one_owner }
         })
         .collect()
-}
-
-fn place(
-    table: &mut UdpTable<HostRouter>,
-    s: &ss::Socket,
-    grouped: bool,
-) -> Result<SocketId, Errno> {
-    let family = if s.local.addr.is_ipv6() { Family::V6 } else { Family::V4 };
-    let device = s.device.as_deref().and_then(|name| table.router().device(name));
-    let mut options = SocketOptions::new(family);
-    options.uid = s.uid;
-    options.privileged = Some(true);
-    options.v6only = s.v6only && s.local.addr.is_unspecified();
-    // The sockets do stand beside each other, whatever allowed it.
-    options.reuseaddr = true;
-    options.reuseport = grouped;
-    options.broadcast = true;
-    options.freebind = true;
-    options.device = device;
-    let at = |end: &ss::End| match end.addr {
-        IpAddr::V4(ip) => SockAddr::V4(SocketAddrV4::new(ip, end.port)),
-        IpAddr::V6(ip) => {
-            let scope = device.filter(|_| ip.is_unicast_link_local() || ip.is_multicast());
-            SockAddr::V6(SocketAddrV6::new(ip, end.port, 0, scope.map_or(0, DeviceId::index)))
-        }
-    };
-    let id = table.create(&options)?;
-    let placed = table.bind(id, at(&s.local)).and_then(|()| match &s.peer {
-        Some(peer) if s.connected => table.connect(id, at(peer)),
-        // An IPv6 socket after a disconnect.
-        Some(peer) => {
-            table.connect(id, at(&ss::End { port: peer.port.max(1), ..peer.clone() }))?;
-            table.disconnect(id)
-        }
-        None => Ok(()),
-    });
-    match placed {
-        Ok(()) => Ok(id),
-        Err(errno) => {
-            table.close(id)?;
-            Err(errno)
-        }
-    }
 }
 
 /// Where a socket is bound, as ss writes it: `10.0.0.1%eth0:53`.

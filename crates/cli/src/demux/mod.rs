@@ -7,6 +7,7 @@ mod describe;
 mod host;
 mod json;
 mod listed;
+mod place;
 mod scenario;
 mod tally;
 mod text;

@@ -318,6 +318,53 @@ fn damaged_listings() {
     assert!(said.err.contains("ss.txt: line 8: the socket cannot stand beside"), "{}", said.err);
 }
 
+/// Sockets of a crowded port are placed in another way, and answer alike.
+#[test]
+fn many_connected_sockets() {
+    let scratch = Scratch::new();
+    let listing = |connected: u32| {
+        let mut text = String::new();
+        for (head, uid) in [("0.0.0.0:443 0.0.0.0:*", ""), ("10.0.0.2:443 0.0.0.0:*", " uid:5")] {
+            text.push_str(&format!("UNCONN 0 0 {head} ino:1{uid}\n"));
+        }
+        for i in 0..connected {
+            text.push_str(&format!("ESTAB 0 0 10.0.0.2:443 10.1.{}.{}:9\n", i / 256, i % 256));
+        }
+        text.push_str("UNCONN 0 0 *:443 *:*\nUNCONN 0 0 0.0.0.0:443 0.0.0.0:*\n");
+        scratch.write("ss.txt", text.as_bytes())
+    };
+    for connected in [10, 20_000] {
+        let file = listing(connected);
+        for profile in ["linux", "strict"] {
+            let mut words = vec!["demux", "--ndjson", "--profile", profile];
+            for datagram in [
+                "10.1.0.7:9 -> 10.0.0.2:443",
+                "10.1.0.7:8 -> 10.0.0.2:443",
+                "10.1.0.7:9 -> 10.0.0.3:443",
+                "[fd00::1]:9 -> [fd00::2]:443",
+            ] {
+                words.extend(["--datagram", datagram]);
+            }
+            words.push("--sockets");
+            let all = run_words(&words, &[&file]).fine().json();
+            let told: Vec<String> = all[..4]
+                .iter()
+                .map(|a| format!("{} {} {}", a["table"], a["to"], a["group"]))
+                .collect();
+            let dual = connected + 3;
+            // The first of two at 0.0.0.0 of one owner and the last are a group.
+            let (group, last) = (format!("[1,{}]", dual + 1), format!("[{dual}]"));
+            let expected = [
+                "\"hash4\" [10] null".to_owned(),
+                "\"hash2\" [2] null".to_owned(),
+                format!("\"hash2-any\" [] {group}"),
+                format!("\"hash2-any\" {last} null"),
+            ];
+            assert_eq!(told, expected, "{connected} {profile}");
+        }
+    }
+}
+
 #[test]
 fn captures_both_ways() {
     let scratch = Scratch::new();
